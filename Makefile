@@ -1,0 +1,89 @@
+# Everything that is done with this repository. `make help` lists it.
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+PYTEST_WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup build run up down install test check lint types layers generated files coverage fmt generate \
+	bench e2e tools lock clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
+
+setup: $(STAMP) ## Make the virtual environment from the locked requirements
+
+$(STAMP): requirements/dev.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Pequod needs Python 3.11 or newer; set PYTHON=python3.X")'
+	@test -x $(BIN)/python || { echo "Making the virtual environment $(VENV) …"; $(PYTHON) -m venv $(VENV); }
+	@echo "Installing the locked requirements …"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
+
+build: setup ## Build the control plane into the cache (minutes the first time, then nothing)
+	@$(BIN)/pequod dev build
+
+run: setup ## Start a control plane, install the CRDs, apply the samples and show them; Ctrl-C ends it
+	@$(BIN)/pequod dev run
+
+up: setup ## Start a control plane with the CRDs in the background
+	@$(BIN)/pequod dev up --detach --crds
+
+down: setup ## End what `make up` started
+	@$(BIN)/pequod dev down
+
+install: setup ## Install the CRDs into a cluster of yours, after asking which
+	@$(BIN)/pequod install
+
+test: setup build tools ## Run every test
+	$(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadgroup
+
+e2e: setup build tools ## Run the tests that need a real node
+	$(BIN)/pytest -m e2e
+
+check: setup lint types layers generated files ## Lint, types, layers, generated files: what CI asks before it tests
+
+lint: setup
+	$(BIN)/ruff check
+	$(BIN)/ruff format --check
+
+types: setup
+	$(BIN)/mypy
+
+layers: setup
+	PYTHONPATH=src $(BIN)/lint-imports
+
+generated: setup
+	PYTHONPATH=src $(BIN)/python -m pequod.crd --check
+
+files: setup
+	$(BIN)/python tools/check_files.py
+
+coverage: setup build ## Measure branch coverage of the packages that must have 90 %
+	$(BIN)/coverage run -m pytest tests/unit tests/properties tests/apiserver
+	$(BIN)/coverage report --fail-under=90 --include='src/pequod/kube/*,src/pequod/crd/*,src/pequod/api/*'
+
+fmt: setup ## Format the code
+	$(BIN)/ruff check --fix
+	$(BIN)/ruff format
+
+generate: setup ## Write the CRDs and the reference from the types
+	PYTHONPATH=src $(BIN)/python -m pequod.crd
+
+bench: setup build ## Measure the control plane: start, memory, size
+	$(BIN)/python bench/controlplane.py
+
+tools: setup ## Install what a real node needs (Debian, root); says what is missing elsewhere
+	@$(BIN)/pequod dev tools
+
+lock: setup ## Compile the requirements again; needs uv
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		pyproject.toml --output-file requirements/runtime.txt
+	uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-header --no-annotate \
+		--group dev pyproject.toml --output-file requirements/dev.txt
+
+clean: ## Remove what the other targets made in the work tree
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache .coverage htmlcov dist

@@ -1,0 +1,1 @@
+"""Pequod: one Kubernetes operator platform, five API families in front of one engine."""

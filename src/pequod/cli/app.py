@@ -1,0 +1,19 @@
+"""The command `pequod` and its sub-commands."""
+
+import typer
+
+from pequod.cli import dev, install
+
+app = typer.Typer(
+    name="pequod",
+    help="One Kubernetes operator platform: five API families in front of one engine.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(dev.app, name="dev")
+app.command("install")(install.install)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,178 @@
+"""`pequod dev`: a real Kubernetes control plane on this machine, without Docker."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from pequod.cli import terminal
+from pequod.cli.foreground import run_in_foreground, run_with_samples
+from pequod.dev import instances
+from pequod.dev.background import ended, start_detached
+from pequod.dev.components import NodeKind
+from pequod.dev.failure import DevError
+from pequod.dev.node import packages
+from pequod.dev.programs import find_programs
+from pequod.dev.session import Wish, programs_for
+
+app = typer.Typer(
+    help="A real Kubernetes control plane on this machine, without Docker.", no_args_is_help=True
+)
+
+Name = Annotated[str, typer.Option(help="Which control plane; several can run side by side.")]
+NodeOption = Annotated[
+    NodeKind,
+    typer.Option("--node", help="What runs the pods: a simulation, a real node (root), nothing."),
+]
+Port = Annotated[int, typer.Option(help="Port of the API server; 0 for a free one.")]
+KeepLogs = Annotated[
+    Path | None, typer.Option(help="Copy the logs of the components there at the end.")
+]
+
+
+@app.command()
+def up(
+    *,
+    detach: Annotated[bool, typer.Option("--detach", help="Go on in the background.")] = False,
+    node: NodeOption = "simulated",
+    name: Name = "default",
+    port: Port = 0,
+    crds: Annotated[bool, typer.Option("--crds", help="Install Pequod's CRDs as well.")] = False,
+    keep_logs: KeepLogs = None,
+) -> None:
+    """Start a control plane; Ctrl-C ends it and leaves nothing behind."""
+    wish = Wish(name=name, node=node, port=port, crds=crds, keep_logs=keep_logs)
+    terminal.run(lambda: _detached(wish) if detach else run_in_foreground(wish))
+
+
+async def _detached(wish: Wish) -> None:
+    with terminal.build_progress() as report:
+        await programs_for(wish, report)
+    with terminal.waiting("Starting the control plane"):
+        instance = await start_detached(wish)
+    terminal.output.print(f"export KUBECONFIG={instance.layout.kubeconfig}")
+
+
+@app.command()
+def run(
+    *,
+    node: NodeOption = "simulated",
+    name: Name = "run",
+    port: Port = 0,
+    keep_logs: KeepLogs = None,
+) -> None:
+    """Start a control plane, install the CRDs, apply the samples and show them live."""
+    wish = Wish(name=name, node=node, port=port, crds=True, keep_logs=keep_logs)
+    terminal.run(lambda: run_with_samples(wish))
+
+
+@app.command()
+def down(
+    *,
+    name: Name = "default",
+    everything: Annotated[bool, typer.Option("--all", help="End every control plane.")] = False,
+) -> None:
+    """End a control plane and remove everything of it."""
+    terminal.run(lambda: _end(name, everything=everything))
+
+
+async def _end(name: str, *, everything: bool) -> None:
+    states = [state for _, state in instances.instances()] if everything else [_state(name)]
+    for state in states:
+        os.kill(state.supervisor.pid, signal.SIGTERM)
+    for state in states:
+        await ended(state)
+        terminal.errors.print(f"{state.name} is gone.")
+
+
+def _state(name: str) -> instances.State:
+    return instances.find(name)[1]
+
+
+@app.command()
+def status() -> None:
+    """List the control planes of this machine."""
+    terminal.run(_status)
+
+
+async def _status() -> None:
+    found = instances.instances()
+    if not found:
+        terminal.errors.print("No control plane is running. `pequod dev up` starts one.")
+        return
+    table = Table("Name", "Phase", "Node", "Server", "Components", box=None, pad_edge=False)
+    for _, state in found:
+        alive = [name for name, process in state.components.items() if process.alive]
+        names = ", ".join(sorted(alive))
+        table.add_row(state.name, state.phase, state.node, state.server, names)
+    terminal.output.print(table)
+
+
+@app.command()
+def kubeconfig(
+    *,
+    name: Name = "default",
+    path: Annotated[bool, typer.Option("--path", help="Print where it is instead.")] = False,
+) -> None:
+    """Print the kubeconfig of a control plane."""
+    terminal.run(lambda: _kubeconfig(name, path=path))
+
+
+async def _kubeconfig(name: str, *, path: bool) -> None:
+    instance, state = instances.find(name)
+    if state.phase != "Ready":
+        raise DevError(
+            f"the control plane {name} is still starting",
+            next_step="Wait for `pequod dev status` to say Ready.",
+        )
+    file = instance.layout.kubeconfig
+    typer.echo(str(file) if path else file.read_text(), nl=path)
+
+
+@app.command(
+    context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
+    add_help_option=False,
+)
+def kubectl(context: typer.Context) -> None:
+    """Run kubectl as the control plane has it, against $KUBECONFIG or the default control plane."""
+    command = terminal.run(lambda: _kubectl_command(context.args))
+    os.execv(command[0], command)
+
+
+async def _kubectl_command(arguments: list[str]) -> list[str]:
+    if "KUBECONFIG" not in os.environ:
+        instance, _ = instances.find("default")
+        os.environ["KUBECONFIG"] = str(instance.layout.kubeconfig)
+    with terminal.build_progress() as report:
+        programs = await find_programs(("kubectl",), report)
+    return [*programs.command("kubectl", *arguments)]
+
+
+@app.command()
+def build(*, node: NodeOption = "simulated") -> None:
+    """Build what a control plane needs and is not in the cache yet."""
+    terminal.run(lambda: _build(Wish(node=node)))
+
+
+async def _build(wish: Wish) -> None:
+    with terminal.build_progress() as report:
+        await programs_for(wish, report)
+
+
+@app.command()
+def tools() -> None:
+    """Install what a real node needs, where that is possible; say what is missing elsewhere."""
+    terminal.run(_tools)
+
+
+async def _tools() -> None:
+    await packages.install_packages(terminal.errors.print)
+    obstacle = packages.obstacle()
+    if obstacle is None:
+        with terminal.build_progress() as report:
+            await programs_for(Wish(node="real"), report)
+    else:
+        terminal.errors.print(f"[yellow]No real node here:[/] {obstacle}. {obstacle.next_step}")

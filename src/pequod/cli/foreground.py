@@ -1,0 +1,94 @@
+"""A control plane in the foreground: shown until Ctrl-C, then gone."""
+
+import asyncio
+import shutil
+import signal
+import time
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+
+from rich.live import Live
+
+from pequod.cli import terminal
+from pequod.cli.samples import samples_table
+from pequod.dev.controlplane import ControlPlane
+from pequod.dev.credentials import access
+from pequod.dev.places import shipped
+from pequod.dev.session import Wish, programs_for, session
+from pequod.kube.probe import Probe
+
+_REFRESH = 1.0
+
+
+async def run_in_foreground(wish: Wish) -> None:
+    """Start a control plane and keep it until somebody ends it."""
+    async with _started(wish) as plane:
+        terminal.output.print(f"export KUBECONFIG={plane.plan.layout.kubeconfig}")
+        await _until_told_to_stop(plane)
+
+
+async def run_with_samples(wish: Wish) -> None:
+    """Start a control plane with the samples in it, and show what becomes of them."""
+    async with _started(wish) as plane:
+        await plane.kubectl.apply_folder(shipped("deploy/samples"))
+        _say_what_to_try(plane)
+        showing = asyncio.create_task(_show_samples(plane))
+        try:
+            await _until_told_to_stop(plane)
+        finally:
+            showing.cancel()
+            await asyncio.gather(showing, return_exceptions=True)
+
+
+@asynccontextmanager
+async def _started(wish: Wish) -> AsyncIterator[ControlPlane]:
+    with terminal.build_progress() as report:
+        programs = await programs_for(wish, report)
+    begin = time.monotonic()
+    async with AsyncExitStack() as stack:
+        with terminal.waiting("Starting the control plane"):
+            plane = await stack.enter_async_context(session(wish, programs))
+        took = time.monotonic() - begin
+        terminal.errors.print(
+            f"[green]Ready[/] after {took:.1f} s at {plane.plan.server}. Ctrl-C ends it."
+        )
+        yield plane
+
+
+async def _until_told_to_stop(plane: ControlPlane) -> None:
+    """Wait for a signal, or for a component that cannot be kept running."""
+    told = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(number, told.set)
+    failure = asyncio.create_task(plane.failed())
+    waiter = asyncio.create_task(told.wait())
+    try:
+        await asyncio.wait((failure, waiter), return_when=asyncio.FIRST_COMPLETED)
+        if failure.done():
+            failure.result()
+    finally:
+        failure.cancel()
+        waiter.cancel()
+
+
+def _say_what_to_try(plane: ControlPlane) -> None:
+    kubectl = "kubectl" if shutil.which("kubectl") else "pequod dev kubectl"
+    terminal.output.print(
+        "In another terminal:\n"
+        f"  export KUBECONFIG={plane.plan.layout.kubeconfig}\n"
+        f"  {kubectl} get pequod --all-namespaces\n"
+        f"  {kubectl} explain transform.spec.cueRef\n"
+        f"  {kubectl} create deployment web --image=web && {kubectl} get pods --watch\n"
+    )
+
+
+async def _show_samples(plane: ControlPlane) -> None:
+    async with Probe(access(plane.plan)) as probe:
+        if not terminal.output.is_terminal:
+            terminal.output.print(await samples_table(probe))
+            return
+        with Live(await samples_table(probe), console=terminal.output) as live:
+            while True:
+                await asyncio.sleep(_REFRESH)
+                live.update(await samples_table(probe))

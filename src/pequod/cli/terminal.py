@@ -1,0 +1,119 @@
+"""What a person sees: progress, results, and failures with a way out."""
+
+import asyncio
+import errno
+import signal
+import sys
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, NoReturn, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+from pequod.dev.failure import DevError
+from pequod.dev.gomodule import Progress as BuildProgress
+from pequod.dev.gomodule import Report
+
+T = TypeVar("T")
+
+output = Console(highlight=False, soft_wrap=True)
+errors = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def fail(problem: str, next_step: str) -> NoReturn:
+    """Say what is wrong and what to do next, and end with exit code 1."""
+    errors.print(f"[bold red]error:[/] {_plain(problem)}\n{_plain(next_step)}")
+    raise SystemExit(1)
+
+
+def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a command; what a person can mend ends as a sentence, not as a traceback."""
+    try:
+        return asyncio.run(_cancelled_by_signals(main))
+    except (KeyboardInterrupt, asyncio.CancelledError):
+        raise SystemExit(130) from None
+    except BaseExceptionGroup as group:
+        _explain(group)
+    except (DevError, OSError) as error:
+        _explain(error)
+
+
+async def _cancelled_by_signals(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Let SIGTERM and SIGHUP end a command as Ctrl-C does: through every `finally` on the way."""
+    task = asyncio.current_task()
+    assert task is not None, "runs as a task"
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+    return await main()
+
+
+def _explain(error: BaseException) -> NoReturn:
+    if isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        _explain(error.exceptions[0])
+    if isinstance(error, DevError):
+        fail(error.problem, error.next_step)
+    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+        place = f" ({error.filename})" if error.filename else ""
+        fail(f"the disk is full{place}", "Free some space and run the command again.")
+    raise error
+
+
+@contextmanager
+def waiting(what: str) -> Iterator[None]:
+    """Show that something is going on which takes more than a moment."""
+    if not errors.is_terminal:
+        errors.print(f"{what} …")
+        yield
+        return
+    with errors.status(what):
+        yield
+
+
+@contextmanager
+def build_progress() -> Iterator[Report]:
+    """Show a build: a bar in a terminal, a line now and then elsewhere."""
+    if not errors.is_terminal:
+        yield _line_report()
+        return
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.percentage:>3.0f}%"),
+        TimeElapsedColumn(),
+        TextColumn("[dim]{task.fields[detail]}", markup=True),
+    )
+    with Progress(*columns, console=errors, transient=True) as bars:
+        shown: dict[str, Any] = {}
+
+        def report(step: BuildProgress) -> None:
+            if step.what not in shown:
+                shown[step.what] = bars.add_task(step.what, total=None, detail="")
+            bars.update(
+                shown[step.what],
+                total=step.total or None,
+                completed=step.done,
+                detail=step.detail[-50:],
+            )
+
+        yield report
+
+
+def _line_report() -> Report:
+    """A line at the start of a build, at each tenth of it, and at most one for the same text."""
+    said: set[str] = set()
+
+    def report(step: BuildProgress) -> None:
+        tenth = f" {10 * (10 * step.done // step.total)}%" if step.total else ""
+        line = f"{step.what}{tenth}"
+        if line not in said:
+            said.add(line)
+            sys.stderr.write(f"{line}\n")
+            sys.stderr.flush()
+
+    return report
+
+
+def _plain(text: str) -> str:
+    return text.replace("[", r"\[")

@@ -1,0 +1,71 @@
+"""Write the generated files, or check that they are up to date (`--check`)."""
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from pequod.api import KINDS
+from pequod.crd.definition import custom_resource_definition
+from pequod.crd.reference import reference_page
+
+ROOT = Path(__file__).parents[3]
+
+
+def generated_files(root: Path) -> Iterator[tuple[Path, str]]:
+    """Every generated file of the work tree, with the content that it must have."""
+    for resource in KINDS:
+        crd = custom_resource_definition(resource)
+        definition = resource.definition
+        yield root / f"deploy/crds/{definition.group}_{definition.plural}.yaml", _yaml(crd)
+        page = root / f"docs/reference/{definition.kind.lower()}.md"
+        yield page, reference_page(crd)
+
+
+def outdated_files(root: Path) -> list[Path]:
+    """Files whose content differs, and files in the generated folders that nothing generates."""
+    wanted = dict(generated_files(root))
+    folders = (root / "deploy/crds", root / "docs/reference")
+    present = {path for folder in folders for path in folder.glob("*") if path.is_file()}
+    differing = {path for path, text in wanted.items() if not _holds(path, text)}
+    return sorted(differing | (present - wanted.keys()))
+
+
+def write(root: Path) -> None:
+    """Bring every generated file up to date, and remove what nothing generates."""
+    wanted = dict(generated_files(root))
+    for path in outdated_files(root):
+        if path in wanted:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(wanted[path])
+        else:
+            path.unlink()
+        sys.stdout.write(f"generated {path.relative_to(root)}\n")
+
+
+def main(arguments: list[str]) -> int:
+    """Run the generator; the exit code is 1 when `--check` finds something out of date."""
+    if arguments != ["--check"]:
+        write(ROOT)
+        return 0
+    outdated = outdated_files(ROOT)
+    for path in outdated:
+        sys.stderr.write(f"{path.relative_to(ROOT)} is out of date: run `make generate`\n")
+    return 1 if outdated else 0
+
+
+def _holds(path: Path, text: str) -> bool:
+    return path.is_file() and path.read_text() == text
+
+
+def _yaml(crd: dict[str, Any]) -> str:
+    text: str = yaml.dump(
+        crd, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100
+    )
+    return f"# Generated from pequod.api by `make generate`; do not edit.\n{text}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))

@@ -1,0 +1,70 @@
+"""A control plane that outlives the command that started it."""
+
+import asyncio
+import sys
+import tempfile
+
+from pequod.dev import instances
+from pequod.dev.failure import DevError
+from pequod.dev.instances import Instance, State
+from pequod.dev.session import Wish
+
+_POLL = 0.05
+_END_TIMEOUT = 30.0
+
+
+async def start_detached(wish: Wish) -> Instance:
+    """Start the same command in a session of its own; return once it is ready."""
+    with tempfile.TemporaryFile() as said:
+        child = await asyncio.create_subprocess_exec(
+            *_command(wish),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=said,
+            stderr=said,
+            start_new_session=True,
+        )
+        try:
+            while child.returncode is None:
+                instance = _ready_instance(wish.name, child.pid)
+                if instance is not None:
+                    return instance
+                await asyncio.sleep(_POLL)
+        except asyncio.CancelledError:
+            child.terminate()
+            await child.wait()
+            raise
+        said.seek(0)
+        text = said.read().decode(errors="replace").strip().removeprefix("error: ")
+    problem, _, next_step = text.rpartition("\n")
+    raise DevError(problem or text, next_step=next_step if problem else "Run it without --detach.")
+
+
+async def ended(state: State) -> None:
+    """Wait until a control plane that was told to end has done so."""
+    try:
+        async with asyncio.timeout(_END_TIMEOUT):
+            while state.supervisor.alive:
+                await asyncio.sleep(_POLL)
+    except TimeoutError as error:
+        raise DevError(
+            f"the control plane {state.name} (process {state.supervisor.pid}) does not end",
+            next_step=f"Kill it with `kill -9 {state.supervisor.pid}`; its programs die with it.",
+        ) from error
+    # Removes whatever a supervisor that was killed could not remove itself.
+    instances.instances()
+
+
+def _ready_instance(name: str, pid: int) -> Instance | None:
+    for instance, state in instances.instances():
+        if state.name == name and state.supervisor.pid == pid and state.phase == "Ready":
+            return instance
+    return None
+
+
+def _command(wish: Wish) -> list[str]:
+    options = [f"--name={wish.name}", f"--node={wish.node}", f"--port={wish.port}"]
+    if wish.crds:
+        options.append("--crds")
+    if wish.keep_logs is not None:
+        options.append(f"--keep-logs={wish.keep_logs}")
+    return [sys.executable, "-m", "pequod", "dev", "up", *options]

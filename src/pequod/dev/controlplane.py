@@ -1,0 +1,126 @@
+"""A control plane, running: started in order, kept running, ended without a trace."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from pequod.dev import components
+from pequod.dev.components import Plan
+from pequod.dev.credentials import access, write_credentials
+from pequod.dev.failure import DevError
+from pequod.dev.keeper import Component, Keeper
+from pequod.dev.kubectl import Kubectl
+from pequod.dev.node import Node
+from pequod.dev.programs import Programs
+from pequod.kube.probe import Probe
+
+START_TIMEOUT = 90.0
+_POLL = 0.05
+
+Listener = Callable[[dict[str, int]], None]
+
+
+class ControlPlane:
+    """The components of one plan."""
+
+    def __init__(self, plan: Plan, programs: Programs, *, node: Node, listener: Listener) -> None:
+        self.plan = plan
+        self.kubectl = Kubectl(programs, plan.layout.kubeconfig)
+        self._programs = programs
+        self._node = node
+        self._listener = listener
+        self._keepers: dict[str, Keeper] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self.waiting_until = "the components are prepared"
+
+    async def start(self, *, name: str) -> None:
+        """Return as soon as pods can be created and, with a node, scheduled."""
+        async with asyncio.timeout(START_TIMEOUT):
+            await asyncio.to_thread(write_credentials, self.plan, name=name)
+            await self._node.prepare()
+            self._keep("etcd", components.etcd(self.plan))
+            self._keep("kube-apiserver", components.api_server(self.plan))
+            async with Probe(access(self.plan)) as probe:
+                await self._until("the API server answers", probe.answers)
+                self._start_the_rest()
+                await self._until("the API server is ready", probe.ready)
+                await self.kubectl.apply(self._node.manifests())
+                await self._until("pods can be created", lambda: _accounts_exist(probe))
+                await self._until("the node is ready", lambda: self._node_ready(probe))
+
+    def _start_the_rest(self) -> None:
+        manager = self._programs.command(
+            "kube-controller-manager", *components.controller_manager(self._node.seen_inside())
+        )
+        self._run(Component(name="kube-controller-manager", command=self._node.inside(manager)))
+        self._keep("kube-scheduler", components.scheduler(self.plan))
+        for component in self._node.components():
+            self._run(component)
+
+    async def failed(self) -> None:
+        """Wait until a component cannot be kept running, and raise what is known of it."""
+        done, _ = await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
+        for task in done:
+            task.result()
+
+    async def stop(self) -> None:
+        """End every component, then whatever the node left on the machine."""
+        for task in self._tasks.values():
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        await self._node.clean_up()
+
+    def _keep(self, name: str, arguments: list[str]) -> None:
+        self._run(Component(name=name, command=self._programs.command(name, *arguments)))
+
+    def _run(self, component: Component) -> None:
+        keeper = Keeper(component, self.plan.layout, self._publish)
+        self._keepers[component.name] = keeper
+        self._tasks[component.name] = asyncio.create_task(keeper.run(), name=component.name)
+
+    def _publish(self) -> None:
+        running = {
+            name: keeper.process.pid
+            for name, keeper in self._keepers.items()
+            if keeper.process is not None and keeper.process.exit_code is None
+        }
+        self._listener(running)
+
+    async def _until(self, what: str, condition: Callable[[], Awaitable[bool]]) -> None:
+        self.waiting_until = what
+        while not await condition():
+            self._raise_failures()
+            await asyncio.sleep(_POLL)
+
+    def _raise_failures(self) -> None:
+        for task in self._tasks.values():
+            if task.done():
+                task.result()
+
+    async def _node_ready(self, probe: Probe) -> bool:
+        name = self._node.name
+        if name is None:
+            return True
+        node = await probe.read(f"/api/v1/nodes/{name}")
+        conditions = (node or {}).get("status", {}).get("conditions", ())
+        return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
+
+
+async def _accounts_exist(probe: Probe) -> bool:
+    return await probe.read("/api/v1/namespaces/default/serviceaccounts/default") is not None
+
+
+@asynccontextmanager
+async def running(plane: ControlPlane, *, name: str) -> AsyncIterator[ControlPlane]:
+    """A control plane that is up inside the block and gone after it."""
+    try:
+        try:
+            await plane.start(name=name)
+        except TimeoutError as error:
+            raise DevError(
+                f"after {START_TIMEOUT:.0f} s it was still not true that {plane.waiting_until}",
+                next_step="Is the machine very busy? Try again, with --keep-logs to see more.",
+            ) from error
+        yield plane
+    finally:
+        await plane.stop()

@@ -1,0 +1,69 @@
+"""Keeping one component running: started again when it dies, given up when it keeps dying."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from pequod.dev.failure import DevError
+from pequod.dev.layout import Layout
+from pequod.dev.process import Process
+
+FATAL_EXITS = 6
+FATAL_WINDOW = 30.0
+_RESTART_DELAY = 0.3
+ADDRESS_IN_USE = "address already in use"
+
+
+class PortTakenError(DevError):
+    """Somebody took a port between our choosing it and a component's using it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Component:
+    """A program of the control plane, by the name that a person knows it by."""
+
+    name: str
+    command: tuple[str, ...]
+
+
+class Keeper:
+    """Runs one component until it is told to stop."""
+
+    def __init__(self, component: Component, layout: Layout, changed: Callable[[], None]) -> None:
+        self.component = component
+        self.process: Process | None = None
+        self.restarts = 0
+        self._log = layout.logs / f"{component.name}.log"
+        self._changed = changed
+        self._exits: deque[float] = deque(maxlen=FATAL_EXITS)
+
+    async def run(self) -> None:
+        """Run the component, again and again; ends with an error when that has no hope."""
+        try:
+            while True:
+                await self._run_once()
+                await asyncio.sleep(_RESTART_DELAY)
+                self.restarts += 1
+        finally:
+            if self.process is not None:
+                await self.process.kill()
+
+    async def _run_once(self) -> None:
+        name = self.component.name
+        self.process = await Process.start(name, self.component.command, log=self._log)
+        self._changed()
+        code = await self.process.wait()
+        self._changed()
+        self._exits.append(asyncio.get_running_loop().time())
+        words = self.process.last_words()
+        if ADDRESS_IN_USE in words:
+            raise PortTakenError(
+                f"{name} found its port taken by another program",
+                next_step="Try again: every start chooses free ports.",
+            )
+        if len(self._exits) == FATAL_EXITS and self._exits[-1] - self._exits[0] < FATAL_WINDOW:
+            raise DevError(
+                f"{name} keeps ending, last with exit code {code}:\n{words}",
+                next_step="Run it again with --keep-logs to read its whole log.",
+            )

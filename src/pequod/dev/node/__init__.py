@@ -1,0 +1,36 @@
+"""What runs the pods: nothing, a simulation, or a real node.
+
+The control plane knows a node through the protocol below only.
+"""
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+from pequod.dev.components import Plan
+from pequod.dev.keeper import Component
+
+
+class Node(Protocol):
+    """A node as the control plane sees it."""
+
+    @property
+    def name(self) -> str | None:
+        """Name of the Node object to wait for; None where there is none."""
+
+    async def prepare(self) -> None:
+        """Make ready what the components need, before the first of them starts."""
+
+    def components(self) -> Sequence[Component]:
+        """What to run once the API server answers."""
+
+    def manifests(self) -> Sequence[dict[str, Any]]:
+        """Objects to apply once the API server answers."""
+
+    def inside(self, command: tuple[str, ...]) -> tuple[str, ...]:
+        """The command that runs a program where it sees the node's files."""
+
+    def seen_inside(self) -> Plan:
+        """The plan with its paths as such a program sees them."""
+
+    async def clean_up(self) -> None:
+        """Remove everything that outlives the processes."""

@@ -1,0 +1,89 @@
+"""The distribution packages of a real node, and what stands in the way of one on this machine."""
+
+import asyncio
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from pequod.dev.failure import DevError
+
+PROGRAMS = {
+    "containerd": "containerd",
+    "ctr": "containerd",
+    "runc": "runc",
+    "iptables": "iptables",
+    "conntrack": "conntrack",
+    "ip": "iproute2",
+    "unshare": "util-linux",
+    "nsenter": "util-linux",
+    "mount": "mount",
+}
+"""Each program that a real node runs, and the Debian package that it comes from."""
+
+CNI_PLUGINS = Path("/usr/lib/cni")
+_CNI_PACKAGE = "containernetworking-plugins"
+_APT_TIMEOUT = 600.0
+
+
+def missing_packages() -> list[str]:
+    """Packages without which a real node cannot run."""
+    missing = {package for program, package in PROGRAMS.items() if _which(program) is None}
+    if not (CNI_PLUGINS / "bridge").exists():
+        missing.add(_CNI_PACKAGE)
+    return sorted(missing)
+
+
+def obstacle() -> DevError | None:
+    """Why there cannot be a real node here; None when there can."""
+    if sys.platform != "linux":
+        return DevError("a real node needs Linux", next_step="Use --node simulated.")
+    if os.geteuid() != 0:
+        return DevError(
+            "a real node needs root: it makes namespaces, mounts and network devices",
+            next_step="Run it as root, or use --node simulated.",
+        )
+    missing = missing_packages()
+    if missing:
+        return DevError(
+            f"a real node needs packages that are not installed: {', '.join(missing)}",
+            next_step="Run `make tools` (Debian, as root), or install them yourself.",
+        )
+    return None
+
+
+async def install_packages(say: Callable[[str], None]) -> None:
+    """Install what is missing, where that is ours to do: as root on Debian."""
+    missing = missing_packages()
+    if not missing or os.geteuid() != 0 or shutil.which("apt-get") is None:
+        return
+    say(f"Installing {', '.join(missing)} …")
+    await _apt("update")
+    await _apt("install", "--yes", "--no-install-recommends", *missing)
+
+
+async def _apt(*arguments: str) -> None:
+    process = await asyncio.create_subprocess_exec(
+        "apt-get",
+        "--quiet",
+        *arguments,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=asyncio.subprocess.PIPE,
+        stderr=asyncio.subprocess.STDOUT,
+        env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
+    )
+    async with asyncio.timeout(_APT_TIMEOUT):
+        output, _ = await process.communicate()
+    if process.returncode != 0:
+        tail = "\n".join(output.decode(errors="replace").splitlines()[-5:])
+        raise DevError(
+            f"apt-get {arguments[0]} failed:\n{tail}",
+            next_step="Mend what it says, or install the packages yourself.",
+        )
+
+
+def _which(program: str) -> str | None:
+    """Find a program also where only root's PATH would look."""
+    path = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
+    return shutil.which(program, path=path)

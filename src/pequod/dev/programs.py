@@ -1,0 +1,69 @@
+"""Where each program of a control plane comes from.
+
+In this order: the folder that `KUBEBUILDER_ASSETS` names, the cache, a build from source.
+"""
+
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pequod.dev.failure import DevError
+from pequod.dev.gomodule import GoModule, Report, ensure_built
+
+KUBERNETES_VERSION = "v1.36.3"
+
+_VERSION = "k8s.io/component-base/version"
+CONTROL_PLANE = GoModule(
+    name="controlplane",
+    version=KUBERNETES_VERSION,
+    packages=(("controlplane", "."),),
+    linker_flags=(
+        f"-s -w -X {_VERSION}.gitVersion={KUBERNETES_VERSION}"
+        f" -X {_VERSION}.gitMajor=1 -X {_VERSION}.gitMinor=36"
+    ),
+)
+NODE = GoModule(name="node", version="v1", packages=(("node", "."), ("pause", "./pause")))
+
+BASIC = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
+SIMULATED_NODE = ("kwok", "kwok-stages")
+REAL_NODE = ("kubelet", "kube-proxy")
+
+
+@dataclass(frozen=True)
+class Programs:
+    """The command that starts each program."""
+
+    commands: dict[str, tuple[str, ...]]
+    files: tuple[Path, ...] = ()
+    """Every file that the commands need, for who has to carry them somewhere else."""
+
+    def command(self, name: str, *arguments: str) -> tuple[str, ...]:
+        """The command line of a program."""
+        return (*self.commands[name], *arguments)
+
+
+async def find_programs(names: Iterable[str], report: Report) -> Programs:
+    """Find every named program, building what is neither given nor cached."""
+    assets = _assets_folder()
+    commands: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        given = assets / name if assets else None
+        if given is not None and os.access(given, os.X_OK):
+            commands[name] = (str(given),)
+        else:
+            built = await ensure_built(CONTROL_PLANE, report) / "controlplane"
+            commands[name] = (str(built), name)
+    return Programs(commands)
+
+
+def _assets_folder() -> Path | None:
+    value = os.environ.get("KUBEBUILDER_ASSETS")
+    if not value:
+        return None
+    if not Path(value).is_dir():
+        raise DevError(
+            f"KUBEBUILDER_ASSETS names {value}, which is not a folder",
+            next_step="Unset it, or set it to the folder that holds etcd and kube-apiserver.",
+        )
+    return Path(value)

@@ -1,0 +1,108 @@
+"""One run of a control plane, from the wish for it to its end."""
+
+import asyncio
+import shutil
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pequod.dev import instances, programs
+from pequod.dev.components import Network, NodeKind, Plan
+from pequod.dev.controlplane import ControlPlane, running
+from pequod.dev.gomodule import Report
+from pequod.dev.instances import Instance, State
+from pequod.dev.keeper import PortTakenError
+from pequod.dev.node import Node
+from pequod.dev.node.simulated import NoNode, SimulatedNode
+from pequod.dev.places import shipped
+from pequod.dev.ports import free_ports
+from pequod.dev.programs import Programs
+
+_ATTEMPTS = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wish:
+    """What a person asked for."""
+
+    name: str = "default"
+    node: NodeKind = "simulated"
+    port: int = 0
+    """Port of the API server; a free one for 0."""
+    crds: bool = False
+    """Whether our CRDs are there from the start."""
+    keep_logs: Path | None = None
+    """Where the logs of the components are copied to at the end."""
+
+
+async def programs_for(wish: Wish, report: Report) -> Programs:
+    """Every program that the wish needs, built if need be."""
+    extra = {
+        "none": (),
+        "simulated": programs.SIMULATED_NODE,
+        "real": programs.REAL_NODE,
+    }[wish.node]
+    return await programs.find_programs((*programs.BASIC, *extra), report)
+
+
+@asynccontextmanager
+async def session(wish: Wish, found: Programs) -> AsyncIterator[ControlPlane]:
+    """A control plane that is ready inside the block and of which nothing is left after it."""
+    instance, state = await asyncio.to_thread(instances.claim, wish.name, wish.node)
+    try:
+        async with _first_that_starts(wish, found, instance, state) as plane:
+            if wish.crds:
+                await plane.kubectl.apply_folder(shipped("deploy/crds"))
+            state.phase = "Ready"
+            state.server = plane.plan.server
+            instance.write(state)
+            yield plane
+    finally:
+        if wish.keep_logs is not None:
+            shutil.copytree(instance.layout.logs, wish.keep_logs, dirs_exist_ok=True)
+        await asyncio.to_thread(instance.remove)
+
+
+@asynccontextmanager
+async def _first_that_starts(
+    wish: Wish, found: Programs, instance: Instance, state: State
+) -> AsyncIterator[ControlPlane]:
+    """Try again with other ports when somebody was faster, unless one port was insisted upon."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        plane = _plane(wish, found, instance, state)
+        started = False
+        try:
+            async with running(plane, name=wish.name):
+                started = True
+                yield plane
+        except PortTakenError:
+            if started or wish.port or attempt == _ATTEMPTS:
+                raise
+            shutil.rmtree(instance.layout.root)
+            instance.layout.create()
+            instance.write(state)
+        else:
+            return
+
+
+def _plane(wish: Wish, found: Programs, instance: Instance, state: State) -> ControlPlane:
+    network = Network()
+    plan = Plan(
+        layout=instance.layout,
+        ports=free_ports(network.host, api_server=wish.port),
+        network=network,
+        node=wish.node,
+    )
+    return ControlPlane(
+        plan,
+        found,
+        node=_node(plan, found),
+        listener=lambda pids: instance.publish(state, pids),
+    )
+
+
+def _node(plan: Plan, found: Programs) -> Node:
+    if plan.node == "simulated":
+        return SimulatedNode(plan, found)
+    return NoNode(plan)
