@@ -13,6 +13,7 @@ import (
 
 	"github.com/coredns/coredns/core/dnsserver"
 	"github.com/coredns/coredns/coremain"
+	_ "github.com/coredns/coredns/plugin/bind"
 	_ "github.com/coredns/coredns/plugin/cache"
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/forward"
@@ -42,7 +43,7 @@ func main() {
 }
 
 func runDNS() {
-	dnsserver.Directives = []string{"errors", "ready", "cache", "kubernetes", "forward"}
+	dnsserver.Directives = []string{"bind", "errors", "ready", "cache", "kubernetes", "forward"}
 	coremain.Run()
 }
 

@@ -8,6 +8,9 @@ from pequod.dev.layout import Layout, Ports
 
 NodeKind = Literal["simulated", "real", "none"]
 
+REAL_NODE = "real"
+"""The name of a real node."""
+
 FRONT_PROXY = "front-proxy-client"
 """The user whom the API servers behind ours believe about whom they serve."""
 
@@ -20,6 +23,8 @@ class Network:
     """Where the API server listens."""
     services: str = "10.96.0.0/16"
     pods: str = "10.244.0.0/16"
+    node: str | None = None
+    """Where a real node is reached."""
 
     @property
     def kubernetes_service(self) -> str:
@@ -86,6 +91,7 @@ def api_server(plan: Plan) -> list[str]:
             "tls-private-key-file": pki / "apiserver.key",
             "kubelet-client-certificate": pki / "apiserver-kubelet.crt",
             "kubelet-client-key": pki / "apiserver-kubelet.key",
+            "kubelet-certificate-authority": pki / "ca.crt",
             "kubelet-preferred-address-types": "InternalIP",
             "service-account-issuer": "https://kubernetes.default.svc",
             "service-account-key-file": pki / "sa.pub",

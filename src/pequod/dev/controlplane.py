@@ -37,16 +37,26 @@ class ControlPlane:
         """Return as soon as pods can be created and, with a node, scheduled."""
         async with asyncio.timeout(START_TIMEOUT):
             await asyncio.to_thread(write_credentials, self.plan, name=name)
-            await self._node.prepare()
+            await self._node.prepare(await self._start_foundation())
             self._keep("etcd", components.etcd(self.plan))
             self._keep("kube-apiserver", components.api_server(self.plan))
             async with Probe(access(self.plan)) as probe:
                 await self._until("the API server answers", probe.answers)
                 self._start_the_rest()
+                await self._node.complete()
                 await self._until("the API server is ready", probe.ready)
                 await self.kubectl.apply(self._node.manifests())
                 await self._until("pods can be created", lambda: _accounts_exist(probe))
                 await self._until("the node is ready", lambda: self._node_ready(probe))
+
+    async def _start_foundation(self) -> int | None:
+        foundation = self._node.foundation()
+        if foundation is None:
+            return None
+        keeper = self._run(foundation)
+        await keeper.started.wait()
+        assert keeper.process is not None, "it has started"
+        return keeper.process.pid
 
     def _start_the_rest(self) -> None:
         manager = self._programs.command(
@@ -73,10 +83,11 @@ class ControlPlane:
     def _keep(self, name: str, arguments: list[str]) -> None:
         self._run(Component(name=name, command=self._programs.command(name, *arguments)))
 
-    def _run(self, component: Component) -> None:
+    def _run(self, component: Component) -> Keeper:
         keeper = Keeper(component, self.plan.layout, self._publish)
         self._keepers[component.name] = keeper
         self._tasks[component.name] = asyncio.create_task(keeper.run(), name=component.name)
+        return keeper
 
     def _publish(self) -> None:
         running = {

@@ -1,6 +1,6 @@
 """Who is who in a control plane: its certificates, and a kubeconfig for each component."""
 
-from pequod.dev.components import FRONT_PROXY, Plan
+from pequod.dev.components import FRONT_PROXY, REAL_NODE, Plan
 from pequod.dev.kubeconfig import kubeconfig
 from pequod.dev.pki import Authority, Credential, service_account_keys, write_private
 from pequod.kube.probe import Access
@@ -27,6 +27,8 @@ def write_credentials(plan: Plan, *, name: str) -> None:
     _write(plan, "apiserver", authority.server("kube-apiserver", addresses=addresses))
     kubelet_client = authority.client("kube-apiserver", groups=(ADMINISTRATORS,))
     _write(plan, "apiserver-kubelet", kubelet_client)
+    if network.node is not None:
+        _write(plan, "kubelet", authority.server(REAL_NODE, addresses=(network.node, REAL_NODE)))
     front_proxy = Authority()
     write_private(pki / "front-proxy-ca.crt", front_proxy.certificate)
     _write(plan, "front-proxy", front_proxy.client(FRONT_PROXY))
@@ -51,7 +53,7 @@ def _write_kubeconfigs(plan: Plan, authority: Authority, *, name: str, admin: Cr
         "controller-manager": authority.client("system:kube-controller-manager"),
         "scheduler": authority.client("system:kube-scheduler"),
         "kwok": authority.client("kwok", groups=(ADMINISTRATORS,)),
-        "kubelet": authority.client(f"system:node:{name}", groups=("system:nodes",)),
+        "kubelet": authority.client(f"system:node:{REAL_NODE}", groups=("system:nodes",)),
         "kube-proxy": authority.client("system:kube-proxy"),
         "coredns": authority.client("system:coredns"),
     }

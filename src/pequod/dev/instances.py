@@ -87,7 +87,7 @@ class Instance:
         if state is not None:
             for process in state.components.values():
                 kill_if_same(process.pid, process.started)
-        remove_leftovers(self.layout.root.name)
+        remove_leftovers(self.layout)
         shutil.rmtree(self.layout.root)
 
 

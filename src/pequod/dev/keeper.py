@@ -25,6 +25,8 @@ class Component:
 
     name: str
     command: tuple[str, ...]
+    restarted: bool = True
+    """Whether it is started again when it ends; otherwise its end is the end of everything."""
 
 
 class Keeper:
@@ -36,6 +38,7 @@ class Keeper:
         self.restarts = 0
         self._log = layout.logs / f"{component.name}.log"
         self._changed = changed
+        self.started = asyncio.Event()
         self._exits: deque[float] = deque(maxlen=FATAL_EXITS)
 
     async def run(self) -> None:
@@ -52,11 +55,17 @@ class Keeper:
     async def _run_once(self) -> None:
         name = self.component.name
         self.process = await Process.start(name, self.component.command, log=self._log)
+        self.started.set()
         self._changed()
         code = await self.process.wait()
         self._changed()
         self._exits.append(asyncio.get_running_loop().time())
         words = self.process.last_words()
+        if not self.component.restarted:
+            raise DevError(
+                f"{name} ended with exit code {code}:\n{words}",
+                next_step="Nothing can go on without it; start again.",
+            )
         if ADDRESS_IN_USE in words:
             raise PortTakenError(
                 f"{name} found its port taken by another program",

@@ -28,6 +28,7 @@ NODE = GoModule(name="node", version="v1", packages=(("node", "."), ("pause", ".
 BASIC = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 SIMULATED_NODE = ("kwok", "kwok-stages")
 REAL_NODE = ("kubelet", "kube-proxy")
+NODE_ADD_ONS = ("coredns", "registry")
 
 
 @dataclass(frozen=True)
@@ -35,12 +36,17 @@ class Programs:
     """The command that starts each program."""
 
     commands: dict[str, tuple[str, ...]]
-    files: tuple[Path, ...] = ()
-    """Every file that the commands need, for who has to carry them somewhere else."""
 
     def command(self, name: str, *arguments: str) -> tuple[str, ...]:
         """The command line of a program."""
         return (*self.commands[name], *arguments)
+
+
+async def find_add_ons(report: Report) -> Programs:
+    """The programs that only a real node needs."""
+    folder = await ensure_built(NODE, report)
+    commands = {name: (str(folder / "node"), name) for name in NODE_ADD_ONS}
+    return Programs(commands | {"pause": (str(folder / "pause"),)})
 
 
 async def find_programs(names: Iterable[str], report: Report) -> Programs:

@@ -13,7 +13,9 @@ from pequod.dev.controlplane import ControlPlane, running
 from pequod.dev.gomodule import Report
 from pequod.dev.instances import Instance, State
 from pequod.dev.keeper import PortTakenError
-from pequod.dev.node import Node
+from pequod.dev.node import Node, leftovers, packages
+from pequod.dev.node.network import Slot, claim_slot
+from pequod.dev.node.real import RealNode
 from pequod.dev.node.simulated import NoNode, SimulatedNode
 from pequod.dev.places import shipped
 from pequod.dev.ports import free_ports
@@ -43,7 +45,12 @@ async def programs_for(wish: Wish, report: Report) -> Programs:
         "simulated": programs.SIMULATED_NODE,
         "real": programs.REAL_NODE,
     }[wish.node]
-    return await programs.find_programs((*programs.BASIC, *extra), report)
+    if wish.node == "real" and (obstacle := packages.obstacle()):
+        raise obstacle
+    found = await programs.find_programs((*programs.BASIC, *extra), report)
+    if wish.node == "real":
+        found = Programs(found.commands | (await programs.find_add_ons(report)).commands)
+    return found
 
 
 @asynccontextmanager
@@ -70,7 +77,7 @@ async def _first_that_starts(
 ) -> AsyncIterator[ControlPlane]:
     """Try again with other ports when somebody was faster, unless one port was insisted upon."""
     for attempt in range(1, _ATTEMPTS + 1):
-        plane = _plane(wish, found, instance, state)
+        plane = await _plane(wish, found, instance, state)
         started = False
         try:
             async with running(plane, name=wish.name):
@@ -86,8 +93,9 @@ async def _first_that_starts(
             return
 
 
-def _plane(wish: Wish, found: Programs, instance: Instance, state: State) -> ControlPlane:
-    network = Network()
+async def _plane(wish: Wish, found: Programs, instance: Instance, state: State) -> ControlPlane:
+    slot = await _claimed_slot(instance) if wish.node == "real" else None
+    network = slot.network if slot else Network()
     plan = Plan(
         layout=instance.layout,
         ports=free_ports(network.host, api_server=wish.port),
@@ -97,12 +105,20 @@ def _plane(wish: Wish, found: Programs, instance: Instance, state: State) -> Con
     return ControlPlane(
         plan,
         found,
-        node=_node(plan, found),
+        node=_node(plan, found, slot),
         listener=lambda pids: instance.publish(state, pids),
     )
 
 
-def _node(plan: Plan, found: Programs) -> Node:
+async def _claimed_slot(instance: Instance) -> Slot:
+    slot = await claim_slot()
+    leftovers.write_down(instance.layout, slot)
+    return slot
+
+
+def _node(plan: Plan, found: Programs, slot: Slot | None) -> Node:
+    if slot is not None:
+        return RealNode(plan, found, slot=slot)
     if plan.node == "simulated":
         return SimulatedNode(plan, found)
     return NoNode(plan)

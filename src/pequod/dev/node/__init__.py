@@ -17,11 +17,17 @@ class Node(Protocol):
     def name(self) -> str | None:
         """Name of the Node object to wait for; None where there is none."""
 
-    async def prepare(self) -> None:
-        """Make ready what the components need, before the first of them starts."""
+    def foundation(self) -> Component | None:
+        """What must run before everything else, if anything."""
+
+    async def prepare(self, foundation: int | None) -> None:
+        """Make ready what the components need; the foundation runs as that process."""
 
     def components(self) -> Sequence[Component]:
         """What to run once the API server answers."""
+
+    async def complete(self) -> None:
+        """Do what needs the components to run."""
 
     def manifests(self) -> Sequence[dict[str, Any]]:
         """Objects to apply once the API server answers."""

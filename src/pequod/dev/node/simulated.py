@@ -25,12 +25,19 @@ class NoNode:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
 
-    async def prepare(self) -> None:
+    def foundation(self) -> Component | None:
+        """Nothing comes first."""
+        return None
+
+    async def prepare(self, foundation: int | None) -> None:
         """Nothing to do."""
 
     def components(self) -> Sequence[Component]:
         """Nothing to run."""
         return ()
+
+    async def complete(self) -> None:
+        """Nothing to do."""
 
     def manifests(self) -> Sequence[dict[str, Any]]:
         """Nothing to apply."""
@@ -57,7 +64,7 @@ class SimulatedNode(NoNode):
         super().__init__(plan)
         self._programs = programs
 
-    async def prepare(self) -> None:
+    async def prepare(self, foundation: int | None) -> None:  # noqa: ARG002 -- the protocol's
         """Write how simulated things live: kwok's own stages, and ours for volumes."""
         config = self._plan.layout.config
         (config / "kwok-stages.yaml").write_bytes(await self._stages())

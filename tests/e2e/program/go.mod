@@ -1,0 +1,3 @@
+module pequod.io/program
+
+go 1.26.0
