@@ -15,6 +15,7 @@ from pequod.dev.background import ended, start_detached
 from pequod.dev.components import NodeKind
 from pequod.dev.failure import DevError
 from pequod.dev.node import packages
+from pequod.dev.node.real import enter, first_process
 from pequod.dev.programs import find_programs
 from pequod.dev.session import Wish, programs_for
 
@@ -149,6 +150,28 @@ async def _kubectl_command(arguments: list[str]) -> list[str]:
     with terminal.build_progress() as report:
         programs = await find_programs(("kubectl",), report)
     return [*programs.command("kubectl", *arguments)]
+
+
+@app.command("exec", context_settings={"allow_extra_args": True, "ignore_unknown_options": True})
+def execute(
+    context: typer.Context,
+    *,
+    name: Name = "default",
+) -> None:
+    """Run a program inside a real node: `pequod dev exec ctr --namespace k8s.io images list`."""
+    command = terminal.run(lambda: _inside_command(name, context.args))
+    os.execvp(command[0], command)
+
+
+async def _inside_command(name: str, arguments: list[str]) -> list[str]:
+    _, state = instances.find(name)
+    foundation = state.components.get("node")
+    if foundation is None or not arguments:
+        raise DevError(
+            f"the control plane {name} has no real node" if arguments else "no program was named",
+            next_step="Start one with `pequod dev up --node real`, then name a program to run.",
+        )
+    return [*enter(first_process(foundation.pid)), *arguments]
 
 
 @app.command()

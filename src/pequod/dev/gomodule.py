@@ -42,18 +42,20 @@ Report = Callable[[Progress], None]
 
 @dataclass(frozen=True)
 class GoModule:
-    """A folder below `go/`, and the programs that its packages become."""
+    """A Go module, by default one below `go/`, and the programs that its packages become."""
 
     name: str
     version: str
     packages: tuple[tuple[str, str], ...]
     """Program name and package path."""
     linker_flags: str = "-s -w"
+    folder: Path | None = None
+    """The module's folder, where it is not one that we ship."""
 
     @property
     def source(self) -> Path:
         """The module's folder."""
-        return shipped(f"go/{self.name}")
+        return self.folder or shipped(f"go/{self.name}")
 
     def key(self) -> str:
         """Name of the build in the cache: readable version first, then what makes it exact."""

@@ -63,7 +63,7 @@ class RealNode:
         ready = self._plan.layout.node / "ready"
         while not ready.exists():
             await asyncio.sleep(_POLL)
-        self._pid = await _only_child(foundation)
+        self._pid = await asyncio.to_thread(first_process, foundation)
         await connect(self._slot, self._pid)
         _make_cgroups(self._slot.cgroup)
 
@@ -120,9 +120,7 @@ class RealNode:
 
     def _enter(self) -> tuple[str, ...]:
         # Entering a pid namespace needs a second process, which must not outlive the first.
-        namespaces = ("--mount", "--net", "--pid")
-        enter = ("nsenter", f"--target={self._pid}", *namespaces, "--")
-        return (*enter, "setpriv", "--pdeathsig=KILL", "--")
+        return (*enter(self._pid), "setpriv", "--pdeathsig=KILL", "--")
 
     def _in_namespaces(self, name: str, command: tuple[str, ...]) -> Component:
         return Component(name=name, command=(*self._enter(), *command))
@@ -136,11 +134,15 @@ class RealNode:
         return Component(name=name, command=(*quiet, *self._programs.command(name, *arguments)))
 
 
-async def _only_child(pid: int) -> int:
-    """The process that `unshare --fork` made: the first one of the new pid namespace."""
-    children = Path(f"/proc/{pid}/task/{pid}/children")
-    (child,) = (await asyncio.to_thread(children.read_text)).split()
+def first_process(foundation: int) -> int:
+    """The first process of the node's namespaces: the only child of its foundation."""
+    (child,) = Path(f"/proc/{foundation}/task/{foundation}/children").read_text().split()
     return int(child)
+
+
+def enter(pid: int) -> tuple[str, ...]:
+    """The beginning of a command that runs inside the node."""
+    return ("nsenter", f"--target={pid}", "--mount", "--net", "--pid", "--")
 
 
 def _make_cgroups(name: str) -> None:
