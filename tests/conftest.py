@@ -1,4 +1,4 @@
-"""What all tests share: one control plane for a whole run, and a kubectl for it."""
+"""What all tests share: one control plane for a run, and the rules for tests on a real node."""
 
 import os
 from collections.abc import Iterator
@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from clusters import SharedControlPlane
+from pequod.dev.node.packages import obstacle
 
-ROOT = Path(__file__).parents[1]
+E2E = Path(__file__).parent / "e2e"
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +23,22 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedCo
         yield plane
     finally:
         plane.leave()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on a real node share it, so one worker runs them; elsewhere they are skipped."""
+    problem = obstacle()
+    for item in items:
+        if E2E in item.path.parents:
+            item.add_marker(pytest.mark.e2e)
+            item.add_marker(pytest.mark.xdist_group("real-node"))
+            if problem is not None and "CI" not in os.environ:
+                item.add_marker(pytest.mark.skip(reason=str(problem)))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly that something was not tested, and how to have it tested."""
+    problem = obstacle()
+    if problem is not None and "CI" not in os.environ:
+        terminalreporter.section("THE TESTS ON A REAL NODE WERE SKIPPED", sep="!", red=True)
+        terminalreporter.line(f"{problem}. {problem.next_step}", red=True)

@@ -88,6 +88,10 @@ class Foreground:
         self.process.send_signal(number)
         return self.process.wait(timeout=PATIENCE)
 
+    def execute(self, *command: str) -> str:
+        """Run a program inside the real node, as `pequod dev exec` does."""
+        return pequod("dev", "exec", "--", *command, state=self.state_dir).stdout
+
     def left_behind(self) -> list[str]:
         return sorted(path.name for path in (self.state_dir / "dev").iterdir())
 

@@ -1,4 +1,8 @@
-"""`pequod dev`: a real Kubernetes control plane on this machine, without Docker."""
+"""`pequod dev`: a real Kubernetes control plane on this machine, without Docker.
+
+A command imports what only it needs where it needs it: asking for the state of things should not
+wait for an HTTP client to be loaded.
+"""
 
 import os
 import signal
@@ -6,18 +10,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 from pequod.cli import terminal
-from pequod.cli.foreground import run_in_foreground, run_with_samples
 from pequod.dev import instances
-from pequod.dev.background import ended, start_detached
 from pequod.dev.components import NodeKind
 from pequod.dev.failure import DevError
-from pequod.dev.node import packages
-from pequod.dev.node.real import enter, first_process
 from pequod.dev.programs import find_programs
-from pequod.dev.session import Wish, programs_for
+from pequod.dev.wish import Wish, programs_for
 
 app = typer.Typer(
     help="A real Kubernetes control plane on this machine, without Docker.", no_args_is_help=True
@@ -45,11 +44,15 @@ def up(
     keep_logs: KeepLogs = None,
 ) -> None:
     """Start a control plane; Ctrl-C ends it and leaves nothing behind."""
+    from pequod.cli.foreground import run_in_foreground
+
     wish = Wish(name=name, node=node, port=port, crds=crds, keep_logs=keep_logs)
     terminal.run(lambda: _detached(wish) if detach else run_in_foreground(wish))
 
 
 async def _detached(wish: Wish) -> None:
+    from pequod.dev.background import start_detached
+
     with terminal.build_progress() as report:
         await programs_for(wish, report)
     with terminal.waiting("Starting the control plane"):
@@ -66,6 +69,8 @@ def run(
     keep_logs: KeepLogs = None,
 ) -> None:
     """Start a control plane, install the CRDs, apply the samples and show them live."""
+    from pequod.cli.foreground import run_with_samples
+
     wish = Wish(name=name, node=node, port=port, crds=True, keep_logs=keep_logs)
     terminal.run(lambda: run_with_samples(wish))
 
@@ -81,6 +86,8 @@ def down(
 
 
 async def _end(name: str, *, everything: bool) -> None:
+    from pequod.dev.background import ended
+
     states = [state for _, state in instances.instances()] if everything else [_state(name)]
     for state in states:
         os.kill(state.supervisor.pid, signal.SIGTERM)
@@ -100,6 +107,8 @@ def status() -> None:
 
 
 async def _status() -> None:
+    from rich.table import Table
+
     found = instances.instances()
     if not found:
         terminal.errors.print("No control plane is running. `pequod dev up` starts one.")
@@ -164,6 +173,8 @@ def execute(
 
 
 async def _inside_command(name: str, arguments: list[str]) -> list[str]:
+    from pequod.dev.node.real import enter, first_process
+
     _, state = instances.find(name)
     foundation = state.components.get("node")
     if foundation is None or not arguments:
@@ -192,6 +203,8 @@ def tools() -> None:
 
 
 async def _tools() -> None:
+    from pequod.dev.node import packages
+
     await packages.install_packages(terminal.errors.print)
     obstacle = packages.obstacle()
     if obstacle is None:

@@ -14,7 +14,8 @@ from pequod.cli.samples import samples_table
 from pequod.dev.controlplane import ControlPlane
 from pequod.dev.credentials import access
 from pequod.dev.places import shipped
-from pequod.dev.session import Wish, programs_for, session
+from pequod.dev.session import session
+from pequod.dev.wish import Wish, programs_for
 from pequod.kube.probe import Probe
 
 _REFRESH = 1.0

@@ -9,7 +9,6 @@ from contextlib import contextmanager
 from typing import Any, NoReturn, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from pequod.dev.failure import DevError
 from pequod.dev.gomodule import Progress as BuildProgress
@@ -76,6 +75,8 @@ def build_progress() -> Iterator[Report]:
     if not errors.is_terminal:
         yield _line_report()
         return
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (
         SpinnerColumn(),
         TextColumn("{task.description}"),

@@ -7,7 +7,7 @@ import tempfile
 from pequod.dev import instances
 from pequod.dev.failure import DevError
 from pequod.dev.instances import Instance, State
-from pequod.dev.session import Wish
+from pequod.dev.wish import Wish
 
 _POLL = 0.05
 _END_TIMEOUT = 30.0

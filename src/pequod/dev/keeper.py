@@ -11,7 +11,7 @@ from pequod.dev.process import Process
 
 FATAL_EXITS = 6
 FATAL_WINDOW = 30.0
-_RESTART_DELAY = 0.3
+RESTART_DELAY = 0.3
 ADDRESS_IN_USE = "address already in use"
 
 
@@ -46,7 +46,7 @@ class Keeper:
         try:
             while True:
                 await self._run_once()
-                await asyncio.sleep(_RESTART_DELAY)
+                await asyncio.sleep(RESTART_DELAY)
                 self.restarts += 1
         finally:
             if self.process is not None:

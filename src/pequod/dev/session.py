@@ -4,53 +4,22 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from pathlib import Path
 
-from pequod.dev import instances, programs
-from pequod.dev.components import Network, NodeKind, Plan
+from pequod.dev import instances
+from pequod.dev.components import Network, Plan
 from pequod.dev.controlplane import ControlPlane, running
-from pequod.dev.gomodule import Report
 from pequod.dev.instances import Instance, State
 from pequod.dev.keeper import PortTakenError
-from pequod.dev.node import Node, leftovers, packages
+from pequod.dev.node import Node, leftovers
 from pequod.dev.node.network import Slot, claim_slot
 from pequod.dev.node.real import RealNode
 from pequod.dev.node.simulated import NoNode, SimulatedNode
 from pequod.dev.places import shipped
 from pequod.dev.ports import free_ports
 from pequod.dev.programs import Programs
+from pequod.dev.wish import Wish
 
 _ATTEMPTS = 3
-
-
-@dataclass(frozen=True, kw_only=True)
-class Wish:
-    """What a person asked for."""
-
-    name: str = "default"
-    node: NodeKind = "simulated"
-    port: int = 0
-    """Port of the API server; a free one for 0."""
-    crds: bool = False
-    """Whether our CRDs are there from the start."""
-    keep_logs: Path | None = None
-    """Where the logs of the components are copied to at the end."""
-
-
-async def programs_for(wish: Wish, report: Report) -> Programs:
-    """Every program that the wish needs, built if need be."""
-    extra = {
-        "none": (),
-        "simulated": programs.SIMULATED_NODE,
-        "real": programs.REAL_NODE,
-    }[wish.node]
-    if wish.node == "real" and (obstacle := packages.obstacle()):
-        raise obstacle
-    found = await programs.find_programs((*programs.BASIC, *extra), report)
-    if wish.node == "real":
-        found = Programs(found.commands | (await programs.find_add_ons(report)).commands)
-    return found
 
 
 @asynccontextmanager

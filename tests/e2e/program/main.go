@@ -1,4 +1,4 @@
-// Command program is what the test pods run: a server, a client and a writer in one static file.
+// Command program is what the test pods run: a server, a client, a writer and a reader in one static file.
 package main
 
 import (
@@ -26,8 +26,10 @@ func main() {
 			fmt.Fprintln(os.Stderr, err)
 			time.Sleep(300 * time.Millisecond)
 		}
-	case "write": // write FILE TEXT: writes, reads back and prints
+	case "write": // write FILE TEXT: writes and prints
 		exitOn(os.WriteFile(os.Args[2], []byte(os.Args[3]), 0o600))
+		fmt.Print(os.Args[3])
+	case "read": // read FILE: prints its content
 		content, err := os.ReadFile(os.Args[2])
 		exitOn(err)
 		fmt.Print(string(content))
