@@ -8,6 +8,8 @@ from pequod.dev.layout import Layout, Ports
 
 NodeKind = Literal["simulated", "real", "none"]
 
+LOOPBACK = "127.0.0.1"
+
 REAL_NODE = "real"
 """The name of a real node."""
 
@@ -19,7 +21,7 @@ FRONT_PROXY = "front-proxy-client"
 class Network:
     """The addresses of one control plane."""
 
-    host: str = "127.0.0.1"
+    host: str = LOOPBACK
     """Where the API server listens."""
     services: str = "10.96.0.0/16"
     pods: str = "10.244.0.0/16"
@@ -47,14 +49,25 @@ class Plan:
         return f"https://{self.network.host}:{self.ports.api_server}"
 
 
+def addresses(plan: Plan) -> dict[str, tuple[tuple[str, int], ...]]:
+    """The addresses that each component listens on."""
+    ports = plan.ports
+    return {
+        "etcd": ((LOOPBACK, ports.etcd_client), (LOOPBACK, ports.etcd_peer)),
+        "kube-apiserver": ((plan.network.host, ports.api_server),),
+        "kube-controller-manager": ((LOOPBACK, ports.controller_manager),),
+        "kube-scheduler": ((LOOPBACK, ports.scheduler),),
+    }
+
+
 def _flags(options: Mapping[str, object]) -> list[str]:
     return [f"--{name}={value}" for name, value in options.items()]
 
 
 def etcd(plan: Plan) -> list[str]:
     """Where everything is stored; never synced to disk, since it ends with the control plane."""
-    client = f"http://127.0.0.1:{plan.ports.etcd_client}"
-    peer = f"http://127.0.0.1:{plan.ports.etcd_peer}"
+    client = f"http://{LOOPBACK}:{plan.ports.etcd_client}"
+    peer = f"http://{LOOPBACK}:{plan.ports.etcd_peer}"
     return _flags(
         {
             "name": "default",
@@ -77,7 +90,7 @@ def api_server(plan: Plan) -> list[str]:
     pki = plan.layout.pki
     return _flags(
         {
-            "etcd-servers": f"http://127.0.0.1:{plan.ports.etcd_client}",
+            "etcd-servers": f"http://{LOOPBACK}:{plan.ports.etcd_client}",
             "bind-address": plan.network.host,
             "advertise-address": plan.network.host,
             "secure-port": plan.ports.api_server,
@@ -115,7 +128,7 @@ def controller_manager(plan: Plan) -> list[str]:
         "kubeconfig": kubeconfig,
         "authentication-kubeconfig": kubeconfig,
         "authorization-kubeconfig": kubeconfig,
-        "bind-address": "127.0.0.1",
+        "bind-address": LOOPBACK,
         "secure-port": plan.ports.controller_manager,
         "leader-elect": "false",
         "use-service-account-credentials": "true",
@@ -141,7 +154,7 @@ def scheduler(plan: Plan) -> list[str]:
             "kubeconfig": kubeconfig,
             "authentication-kubeconfig": kubeconfig,
             "authorization-kubeconfig": kubeconfig,
-            "bind-address": "127.0.0.1",
+            "bind-address": LOOPBACK,
             "secure-port": plan.ports.scheduler,
             "leader-elect": "false",
             "kube-api-qps": 300,

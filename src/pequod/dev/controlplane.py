@@ -1,8 +1,9 @@
 """A control plane, running: started in order, kept running, ended without a trace."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
+from typing import Any
 
 from pequod.dev import components
 from pequod.dev.components import Plan
@@ -37,13 +38,13 @@ class ControlPlane:
         """Return as soon as pods can be created and, with a node, scheduled."""
         async with asyncio.timeout(START_TIMEOUT):
             await asyncio.to_thread(write_credentials, self.plan, name=name)
-            await self._node.prepare(await self._start_foundation())
+            await self._unless_failed(self._node.prepare(await self._start_foundation()))
             self._keep("etcd", components.etcd(self.plan))
             self._keep("kube-apiserver", components.api_server(self.plan))
             async with Probe(access(self.plan)) as probe:
                 await self._until("the API server answers", probe.answers)
                 self._start_the_rest()
-                await self._node.complete()
+                await self._unless_failed(self._node.complete())
                 await self._until("the API server is ready", probe.ready)
                 await self.kubectl.apply(self._node.manifests())
                 await self._until("pods can be created", lambda: _accounts_exist(probe))
@@ -59,10 +60,8 @@ class ControlPlane:
         return keeper.process.pid
 
     def _start_the_rest(self) -> None:
-        manager = self._programs.command(
-            "kube-controller-manager", *components.controller_manager(self._node.seen_inside())
-        )
-        self._run(Component(name="kube-controller-manager", command=self._node.inside(manager)))
+        arguments = components.controller_manager(self._node.seen_inside())
+        self._keep("kube-controller-manager", arguments, inside=True)
         self._keep("kube-scheduler", components.scheduler(self.plan))
         for component in self._node.components():
             self._run(component)
@@ -80,8 +79,11 @@ class ControlPlane:
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
         await self._node.clean_up()
 
-    def _keep(self, name: str, arguments: list[str]) -> None:
-        self._run(Component(name=name, command=self._programs.command(name, *arguments)))
+    def _keep(self, name: str, arguments: list[str], *, inside: bool = False) -> None:
+        command = self._programs.command(name, *arguments)
+        command = self._node.inside(command) if inside else command
+        listens = components.addresses(self.plan)[name]
+        self._run(Component(name=name, command=command, listens=listens))
 
     def _run(self, component: Component) -> Keeper:
         keeper = Keeper(component, self.plan.layout, self._publish)
@@ -102,6 +104,17 @@ class ControlPlane:
         while not await condition():
             self._raise_failures()
             await asyncio.sleep(_POLL)
+
+    async def _unless_failed(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do some work, unless a component that it may wait for fails first."""
+        task = asyncio.create_task(work)
+        try:
+            waited = (task, *self._tasks.values())
+            await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+            self._raise_failures()
+            await task
+        finally:
+            task.cancel()
 
     def _raise_failures(self) -> None:
         for task in self._tasks.values():

@@ -61,11 +61,16 @@ class Instance:
         return self.layout.root / "state.json"
 
     def read(self) -> State | None:
-        """Its state; None when it has none yet, or none that can be read."""
+        """Its state; None when it died before it had one."""
         try:
             return msgspec.json.decode(self._state_file.read_bytes(), type=State)
-        except (OSError, msgspec.DecodeError):
+        except FileNotFoundError:
             return None
+        except msgspec.DecodeError as error:
+            raise DevError(
+                f"{self._state_file} cannot be read: {error}",
+                next_step=f"If nothing of it runs any more, delete {self.layout.root}.",
+            ) from error
 
     def write(self, state: State) -> None:
         """Replace its state as a whole."""

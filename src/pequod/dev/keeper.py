@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from pequod.dev.failure import DevError
 from pequod.dev.layout import Layout
+from pequod.dev.ports import is_taken
 from pequod.dev.process import Process
 
 FATAL_EXITS = 6
 FATAL_WINDOW = 30.0
 RESTART_DELAY = 0.3
-ADDRESS_IN_USE = "address already in use"
 
 
 class PortTakenError(DevError):
@@ -25,6 +25,8 @@ class Component:
 
     name: str
     command: tuple[str, ...]
+    listens: tuple[tuple[str, int], ...] = ()
+    """Addresses that nobody else may hold."""
     restarted: bool = True
     """Whether it is started again when it ends; otherwise its end is the end of everything."""
 
@@ -66,7 +68,7 @@ class Keeper:
                 f"{name} ended with exit code {code}:\n{words}",
                 next_step="Nothing can go on without it; start again.",
             )
-        if ADDRESS_IN_USE in words:
+        if any(is_taken(address, port) for address, port in self.component.listens):
             raise PortTakenError(
                 f"{name} found its port taken by another program",
                 next_step="Try again: every start chooses free ports.",

@@ -1,5 +1,6 @@
 """Free ports on an address of this machine."""
 
+import errno
 import socket
 from contextlib import ExitStack, closing
 
@@ -20,6 +21,17 @@ def free_ports(address: str, *, api_server: int = 0) -> Ports:
         controller_manager=controller_manager,
         scheduler=scheduler,
     )
+
+
+def is_taken(address: str, port: int) -> bool:
+    """Whether somebody listens there now."""
+    with closing(socket.socket()) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((address, port))
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+    return False
 
 
 def _bound(held: ExitStack, address: str, port: int) -> int:

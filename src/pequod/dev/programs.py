@@ -51,25 +51,25 @@ async def find_add_ons(report: Report) -> Programs:
 
 async def find_programs(names: Iterable[str], report: Report) -> Programs:
     """Find every named program, building what is neither given nor cached."""
-    assets = _assets_folder()
-    commands: dict[str, tuple[str, ...]] = {}
-    for name in names:
-        given = assets / name if assets else None
-        if given is not None and os.access(given, os.X_OK):
-            commands[name] = (str(given),)
-        else:
-            built = await ensure_built(CONTROL_PLANE, report) / "controlplane"
-            commands[name] = (str(built), name)
+    wanted = set(names)
+    commands: dict[str, tuple[str, ...]] = {
+        name: (str(path),) for name, path in _given() if name in wanted
+    }
+    missing = wanted - commands.keys()
+    if missing:
+        built = await ensure_built(CONTROL_PLANE, report) / "controlplane"
+        commands |= {name: (str(built), name) for name in missing}
     return Programs(commands)
 
 
-def _assets_folder() -> Path | None:
+def _given() -> list[tuple[str, Path]]:
+    """The programs that the environment names."""
     value = os.environ.get("KUBEBUILDER_ASSETS")
     if not value:
-        return None
+        return []
     if not Path(value).is_dir():
         raise DevError(
             f"KUBEBUILDER_ASSETS names {value}, which is not a folder",
             next_step="Unset it, or set it to the folder that holds etcd and kube-apiserver.",
         )
-    return Path(value)
+    return [(path.name, path) for path in Path(value).iterdir() if os.access(path, os.X_OK)]

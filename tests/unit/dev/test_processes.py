@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -106,8 +107,10 @@ async def test_a_component_that_keeps_ending_is_given_up_with_its_last_words(
 
 
 async def test_a_component_that_finds_its_port_taken_says_so_at_once(layout: Layout) -> None:
-    with pytest.raises(PortTakenError, match="part found its port taken"):
-        await _keeper(layout, "echo", "listen tcp: bind: address already in use").run()
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        component = Component(name="part", command=("false",), listens=(taken.getsockname(),))
+        with pytest.raises(PortTakenError, match="part found its port taken"):
+            await Keeper(component, layout, lambda: None).run()
 
 
 async def test_the_end_of_what_cannot_be_restarted_is_the_end(layout: Layout) -> None:

@@ -1,0 +1,42 @@
+"""`make run`: a control plane with the samples in it, shown live, and gone after Ctrl-C."""
+
+import os
+import pty
+import signal
+from pathlib import Path
+
+from clusters import PEQUOD
+from instances import eventually, foreground
+
+
+def test_the_samples_are_applied_and_three_commands_are_named(tmp_path: Path) -> None:
+    with foreground(tmp_path / "state", "run", "--node=none") as plane:
+        plane.wait_until_ready()
+        eventually(lambda: "in-cluster" in plane.said)
+        assert "Transform      default    hello" in plane.said
+        assert "no controller has looked at it yet" in plane.said
+        assert plane.said.count("kubectl ") >= 3
+        assert plane.end(signal.SIGINT) == 0
+        assert plane.left_behind() == [".lock"]
+
+
+def test_in_a_terminal_the_table_is_live_and_ctrl_c_ends_it(tmp_path: Path) -> None:
+    """Ctrl-C is a character here, and the terminal makes the signal of it."""
+    pid, terminal = pty.fork()
+    if pid == 0:
+        os.environ["PEQUOD_STATE_DIR"] = str(tmp_path)
+        os.environ["TERM"] = "xterm"
+        os.execvp(PEQUOD[0], [*PEQUOD, "dev", "run", "--node=none"])
+    seen = b""
+    while b"in-cluster" not in seen:
+        seen += os.read(terminal, 65536)
+    os.write(terminal, b"\x03")
+    try:
+        while chunk := os.read(terminal, 65536):
+            seen += chunk
+    except OSError:
+        pass  # The terminal is gone with the last process that had it.
+    _, status = os.waitpid(pid, 0)
+    assert os.waitstatus_to_exitcode(status) == 0, seen.decode()
+    assert b"Traceback" not in seen
+    assert [path.name for path in (tmp_path / "dev").iterdir()] == [".lock"]
