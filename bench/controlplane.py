@@ -23,7 +23,7 @@ MIB = 1024**2
 def main() -> None:
     """Start and end a control plane a few times, and look at it in between."""
     print(f"programs: {_size_of_programs() / MIB:.0f} MiB in {cache_dir()}")
-    print(f"{'run':>3} {'up, s':>7} {'down, s':>8}  RSS, MiB")
+    print(f"{'run':>3} {'up, s':>7} {'down, s':>8}  memory (PSS), MiB")
     for run in range(1, RUNS + 1):
         with tempfile.TemporaryDirectory() as state:
             environment = os.environ | {"PEQUOD_STATE_DIR": state}
@@ -44,16 +44,17 @@ def _timed(environment: dict[str, str], *arguments: str) -> float:
 def _memory(state_file: Path) -> dict[str, int]:
     state = msgspec.json.decode(state_file.read_bytes(), type=State)
     pids = {name: process.pid for name, process in state.components.items()}
-    return {name: _resident(pid) for name, pid in (pids | _supervisor(state)).items()}
+    return {name: _proportional(pid) for name, pid in (pids | _supervisor(state)).items()}
 
 
 def _supervisor(state: State) -> dict[str, int]:
     return {"supervisor": state.supervisor.pid}
 
 
-def _resident(pid: int) -> int:
-    status = Path(f"/proc/{pid}/status").read_text()
-    (line,) = (line for line in status.splitlines() if line.startswith("VmRSS:"))
+def _proportional(pid: int) -> int:
+    """The process's own memory and its share of what it has in common with the others."""
+    rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    (line,) = (line for line in rollup.splitlines() if line.startswith("Pss:"))
     return int(line.split()[1]) * 1024
 
 

@@ -16,7 +16,10 @@ from pequod.dev.gomodule import Report
 
 T = TypeVar("T")
 
-output = Console(highlight=False, soft_wrap=True)
+_WIDE = 160
+"""Columns where nobody's terminal says how many there are: a file, a pipe, a log."""
+
+output = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else _WIDE)
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 

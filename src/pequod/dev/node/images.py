@@ -2,10 +2,14 @@
 
 import hashlib
 import io
+import platform
 import tarfile
 from pathlib import Path
 
 import msgspec
+
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
+"""What images call the machines that Linux knows under another name."""
 
 
 def write_image(
@@ -15,7 +19,7 @@ def write_image(
     layer = _tar({program.name: (program.read_bytes(), 0o755)})
     config = msgspec.json.encode(
         {
-            "architecture": "amd64",
+            "architecture": _ARCHITECTURES.get(platform.machine(), platform.machine()),
             "os": "linux",
             "config": {"Entrypoint": [f"/{program.name}", *arguments]},
             "rootfs": {"type": "layers", "diff_ids": [f"sha256:{_sha256(layer)}"]},

@@ -4,12 +4,12 @@ Mounts, devices and processes go away with the node's namespaces. What stays is 
 directory of its control plane: its slot, and the kernel settings that were there before.
 """
 
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
 from pequod.dev.layout import Layout
+from pequod.dev.node.cgroups import remove_cgroups
 from pequod.dev.node.network import Slot, disconnect
 
 SETTINGS = (
@@ -23,7 +23,6 @@ SETTINGS = (
 )
 """Kernel settings of the whole machine that a kubelet or a route to pods changes."""
 
-_CGROUPS = Path("/sys/fs/cgroup")
 _SYSCTL = Path("/proc/sys")
 
 
@@ -52,7 +51,7 @@ def remove_leftovers(layout: Layout) -> None:
         return
     slot = Slot(left.slot)
     disconnect(slot)
-    _remove_cgroups(slot.cgroup)
+    remove_cgroups(slot.cgroup)
     if not _other_nodes():
         for name, value in left.settings.items():
             _SYSCTL.joinpath(name).write_text(value)
@@ -60,17 +59,3 @@ def remove_leftovers(layout: Layout) -> None:
 
 def _other_nodes() -> bool:
     return any(Path("/sys/class/net").glob("pequod*"))
-
-
-def _remove_cgroups(name: str) -> None:
-    """Remove the node's control groups, in one hierarchy or in one for each controller."""
-    for root in (_CGROUPS / name, *_CGROUPS.glob(f"*/{name}")):
-        for folder in sorted(root.rglob("*/"), key=lambda path: -len(path.parts)):
-            _remove_cgroup(folder)
-        _remove_cgroup(root)
-
-
-def _remove_cgroup(folder: Path) -> None:
-    # Gone already, or held by a process that the kernel is still ending.
-    with suppress(OSError):
-        folder.rmdir()

@@ -17,6 +17,7 @@ from pequod.dev.components import REAL_NODE, Plan
 from pequod.dev.keeper import Component
 from pequod.dev.layout import Layout
 from pequod.dev.node import init
+from pequod.dev.node.cgroups import make_cgroups
 from pequod.dev.node.commands import attempt, run
 from pequod.dev.node.configuration import (
     PAUSE_IMAGE,
@@ -65,7 +66,7 @@ class RealNode:
             await asyncio.sleep(_POLL)
         self._pid = await asyncio.to_thread(first_process, foundation)
         await connect(self._slot, self._pid)
-        _make_cgroups(self._slot.cgroup)
+        await asyncio.to_thread(make_cgroups, self._slot.cgroup)
 
     def components(self) -> Sequence[Component]:
         """What makes the node a node."""
@@ -143,17 +144,3 @@ def first_process(foundation: int) -> int:
 def enter(pid: int) -> tuple[str, ...]:
     """The beginning of a command that runs inside the node."""
     return ("nsenter", f"--target={pid}", "--mount", "--net", "--pid", "--")
-
-
-def _make_cgroups(name: str) -> None:
-    """Make the control group that the kubelet expects to find, in whichever hierarchy there is."""
-    root = Path("/sys/fs/cgroup")
-    if (root / "cgroup.controllers").exists():
-        controllers = (root / "cgroup.controllers").read_text().split()
-        (root / name).mkdir(exist_ok=True)
-        enable = " ".join(f"+{controller}" for controller in controllers)
-        (root / name / "cgroup.subtree_control").write_text(enable)
-        return
-    for hierarchy in root.iterdir():
-        if (hierarchy / "cgroup.procs").exists():
-            (hierarchy / name).mkdir(exist_ok=True)
