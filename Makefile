@@ -11,7 +11,7 @@ PYTEST_WORKERS ?= 2
 	bench e2e tools lock clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z0-9]+:.*## / {printf "  %-10s %s\n", $$1, $$2}' Makefile
 
 setup: $(STAMP) ## Make the virtual environment from the locked requirements
 

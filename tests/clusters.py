@@ -98,7 +98,12 @@ class Api:
 
     def kubectl(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [*kubectl_command(), f"--kubeconfig={self.kubeconfig}", *arguments],
+            [
+                *kubectl_command(),
+                f"--kubeconfig={self.kubeconfig}",
+                f"--cache-dir={self.kubeconfig.parent / 'kubectl'}",
+                *arguments,
+            ],
             check=check,
             text=True,
             capture_output=True,

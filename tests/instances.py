@@ -84,6 +84,18 @@ class Foreground:
         except OSError:
             return False
 
+    def node_is_ready(self) -> bool:
+        """Whether the real node's link carries what its kubelet has to say."""
+        path = "/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/real"
+
+        def renewed() -> object:
+            return self.api.get(path).body.get("spec", {}).get("renewTime")
+
+        eventually(lambda: renewed() is not None)
+        first = renewed()
+        eventually(lambda: renewed() != first)
+        return True
+
     def end(self, number: signal.Signals) -> int:
         self.process.send_signal(number)
         return self.process.wait(timeout=PATIENCE)

@@ -84,6 +84,14 @@ def places(schema: Schema, value: object, path: Path_ = ()) -> Iterator[tuple[Pa
             yield from places(schema["items"], child, (*path, index))
 
 
+def value_at(sample: dict[str, Any], path: Path_) -> Any:  # noqa: ANN401 -- JSON
+    """What stands in one place of an object."""
+    value: Any = sample
+    for step in path:
+        value = value[step]
+    return value
+
+
 def replaced(sample: dict[str, Any], path: Path_, value: object) -> dict[str, Any]:
     """The sample with another value in one place; `...` removes the field."""
     changed = copy.deepcopy(sample)

@@ -18,7 +18,6 @@ import (
 	_ "github.com/coredns/coredns/plugin/errors"
 	_ "github.com/coredns/coredns/plugin/forward"
 	_ "github.com/coredns/coredns/plugin/kubernetes"
-	_ "github.com/coredns/coredns/plugin/ready"
 	"github.com/distribution/distribution/v3/registry"
 	_ "github.com/distribution/distribution/v3/registry/storage/driver/filesystem"
 )
@@ -43,7 +42,7 @@ func main() {
 }
 
 func runDNS() {
-	dnsserver.Directives = []string{"bind", "errors", "ready", "cache", "kubernetes", "forward"}
+	dnsserver.Directives = []string{"bind", "errors", "cache", "kubernetes", "forward"}
 	coremain.Run()
 }
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from clusters import pequod
 from instances import Foreground, eventually, foreground, runs
-from pequod.dev.node.leftovers import SETTINGS
+from pequod.dev.node import settings
 
 PLACES = (
     "/var/lib/kubelet",
@@ -29,7 +29,7 @@ def machine() -> dict[str, object]:
             line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()
         ),
         "cgroups": sorted(map(str, Path("/sys/fs/cgroup").glob("**/pequod*"))),
-        "settings": {name: Path("/proc/sys", name).read_text() for name in SETTINGS},
+        "settings": settings.current(),
         "places": [place for place in PLACES if Path(place).exists()],
     }
 
@@ -50,21 +50,27 @@ def _start_with_a_pod(state: Path, name: str) -> Foreground:
 
 
 def test_down_and_kill_9_leave_the_machine_as_it_was(tmp_path: Path) -> None:
-    state = tmp_path / "state"
+    """The node that came first goes first, so that the second has seen the first one's changes."""
+    state, elsewhere = tmp_path / "state", tmp_path / "elsewhere"
     _run_once(state)  # whatever iptables itself sets up on its first use is there from now on
     before = machine()
     one = _start_with_a_pod(state, "one")
-    with foreground(state, "up", "--node=real", name="two") as two:
+    with foreground(elsewhere, "up", "--node=real", name="two") as two:
         two.wait_until_ready()
         assert one.api.server != two.api.server
         assert machine() != before
+        pids = one.pids()
+        assert one.end(signal.SIGKILL) == -signal.SIGKILL
+        eventually(lambda: not any(runs(pid) for pid in pids))
+        with foreground(elsewhere, "up", "--node=real", name="three") as three:
+            three.wait_until_ready()
+            pequod("dev", "status", state=state)
+            assert one.left_behind() == [".lock"]
+            assert two.answers()
+            assert three.answers()
+            assert three.node_is_ready()
+            assert three.end(signal.SIGTERM) == 0
         assert two.end(signal.SIGTERM) == 0
-    assert one.answers()
-    pids = one.pids()
-    assert one.end(signal.SIGKILL) == -signal.SIGKILL
-    eventually(lambda: not any(runs(pid) for pid in pids))
-    pequod("dev", "status", state=state)
-    assert one.left_behind() == [".lock"]
     assert machine() == before
 
 

@@ -1,6 +1,10 @@
 """Pods that really run: images, names, volumes, logs; and a node that survives its parts."""
 
+import secrets
+import subprocess
 import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -88,6 +92,39 @@ def test_services_and_pods_are_reached_from_this_machine_too(api: Api, web: str)
     address = api.get(f"/api/v1/namespaces/default/services/{web}").body["spec"]["clusterIP"]
     with urllib.request.urlopen(f"http://{address}/", timeout=10) as answer:
         assert answer.read().decode() == GREETING
+
+
+@pytest.fixture
+def outside() -> Iterator[str]:
+    """A host beyond this machine that knows no way back to pods; yields its name."""
+    name = f"outside-{secrets.token_hex(2)}"
+    here, there, address = f"o{name[-4:]}h", f"o{name[-4:]}o", "10.230.77.2"
+    inside = ("ip", "netns", "exec", name)
+    for command in (
+        ("ip", "netns", "add", name),
+        ("ip", "link", "add", here, "type", "veth", "peer", "name", there, "netns", name),
+        ("ip", "address", "add", "10.230.77.1/24", "dev", here),
+        ("ip", "link", "set", here, "up"),
+        (*inside, "ip", "address", "add", f"{address}/24", "dev", there),
+        (*inside, "ip", "link", "set", there, "up"),
+    ):
+        subprocess.run(command, check=True)
+    try:
+        yield name
+    finally:
+        subprocess.run(["ip", "netns", "delete", name], check=True)
+
+
+def test_a_pod_reaches_beyond_this_machine(
+    api: Api, image: str, outside: str, program: Path
+) -> None:
+    server = subprocess.Popen(["ip", "netns", "exec", outside, program, "serve", "far away"])
+    try:
+        url = "http://10.230.77.2:8080/"
+        assert run_job(api, "ask-outside", image, "get", url).endswith("far away")
+    finally:
+        server.kill()
+        server.wait()
 
 
 def test_kubectl_exec_reaches_into_a_pod(api: Api, web: str) -> None:

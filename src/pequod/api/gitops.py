@@ -81,6 +81,7 @@ class ClusterStatus(Status):
         column("Version", ".status.version"),
         column("Reachable", ".status.reachable", type="boolean"),
     ),
+    conditions=("Reachable", "Authorized"),
 )
 class Cluster(Resource[ClusterSpec, ClusterStatus]):
     """A Kubernetes cluster that applications and graphs may be applied to."""

@@ -13,6 +13,7 @@ from pequod.api.meta import (
     Declared,
     LabelSelector,
     Name,
+    ObjectName,
     Observed,
     Period,
     SecretKeyReference,
@@ -57,7 +58,7 @@ class AdoptedResource(Declared, frozen=True):
     kind: Annotated[str, msgspec.Meta(min_length=1, max_length=63)]
     """Kind of the object."""
 
-    name: Name
+    name: ObjectName
     """Name of the object."""
 
     namespace: Name | None = None
@@ -84,6 +85,14 @@ class Adopt(Declared, frozen=True):
         Rule(
             rule="!(has(self.resources) && size(self.resources) > 0 && has(self.labelSelector))",
             message="set resources (mode Explicit) or labelSelector (mode LabelSelector), not both",
+        ),
+        Rule(
+            rule="!has(self.labelSelector)"
+            " || (has(self.labelSelector.matchLabels) && size(self.labelSelector.matchLabels) > 0)"
+            " || (has(self.labelSelector.matchExpressions)"
+            " && size(self.labelSelector.matchExpressions) > 0)",
+            message="an empty labelSelector would adopt everything: name at least one label",
+            field_path=".labelSelector",
         ),
     )
 
@@ -316,6 +325,6 @@ class InventoryEntry(Declared, frozen=True):
 
 
 Nodes = Annotated[tuple[Node, ...], ATOMIC_LIST, msgspec.Meta(max_length=MAX_NODES)]
-NodeStatuses = Annotated[dict[NodeId, NodeStatus], ATOMIC_MAP]
+NodeStatuses = Annotated[dict[str, NodeStatus], ATOMIC_MAP]
 Inventory = Annotated[tuple[InventoryEntry, ...], ATOMIC_LIST]
 Violations = Annotated[tuple[Violation, ...], ATOMIC_LIST, msgspec.Meta(max_length=256)]

@@ -11,16 +11,18 @@ from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 import msgspec
 
-from pequod.api.schema import SET_LIST, Rule, check, list_map
+from pequod.api.schema import ATOMIC_LIST, SET_LIST, Rule, check, list_map
 
 CATEGORY = "pequod"
 """`kubectl get pequod` lists every kind of ours."""
 
-Name = Annotated[
-    str,
-    msgspec.Meta(pattern=r"^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$", min_length=1, max_length=253),
-]
+_LABEL = "[a-z0-9]([-a-z0-9]*[a-z0-9])?"
+NAME_PATTERN = f"^{_LABEL}([.]{_LABEL})*$"
+Name = Annotated[str, msgspec.Meta(pattern=NAME_PATTERN, min_length=1, max_length=253)]
 """The name of a Kubernetes object."""
+
+ObjectName = Annotated[str, msgspec.Meta(pattern=r"^[^/%]+$", min_length=1, max_length=253)]
+"""The name of whatever object: RBAC, for one, has names such as `system:node`."""
 
 Duration = Annotated[str, msgspec.Meta(pattern=r"^([0-9]+(\.[0-9]+)?(ms|s|m|h))+$", max_length=32)]
 """A span of time as Go and Kubernetes write it: `90s`, `10m`, `1h30m`."""
@@ -57,7 +59,7 @@ class ObjectReference(Declared, frozen=True):
     kind: Annotated[str, msgspec.Meta(min_length=1, max_length=63)]
     """Kind of the object."""
 
-    name: Name
+    name: ObjectName
     """Name of the object."""
 
     namespace: Name | None = None
@@ -87,6 +89,15 @@ class SecretKeyReference(Declared, frozen=True):
 class LabelRequirement(Declared, frozen=True):
     """One requirement of a label selector."""
 
+    rules = (
+        Rule(
+            rule="(self.operator in ['In', 'NotIn'])"
+            " == (has(self.values) && size(self.values) > 0)",
+            message="In and NotIn need values; Exists and DoesNotExist have none",
+            field_path=".values",
+        ),
+    )
+
     key: Annotated[str, msgspec.Meta(min_length=1, max_length=317)]
     """The label that the requirement is about."""
 
@@ -104,7 +115,7 @@ class LabelSelector(Declared, frozen=True):
     """Labels that an object must have with exactly these values."""
 
     match_expressions: Annotated[
-        tuple[LabelRequirement, ...], list_map("key", "operator"), msgspec.Meta(max_length=64)
+        tuple[LabelRequirement, ...], ATOMIC_LIST, msgspec.Meta(max_length=64)
     ] = ()
     """Requirements beyond equality."""
 
@@ -187,6 +198,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     short_names: tuple[str, ...]
     scope: Literal["Namespaced", "Cluster"]
     columns: tuple[Column, ...]
+    conditions: tuple[str, ...]
 
     @property
     def name(self) -> str:
@@ -237,9 +249,13 @@ def crd(
     plural: str,
     short: tuple[str, ...] = (),
     columns: tuple[Column, ...] = (),
+    conditions: tuple[str, ...] = (),
     scope: Literal["Namespaced", "Cluster"] = "Namespaced",
 ) -> Callable[[type[ResourceT]], type[ResourceT]]:
-    """Define a kind: the class's own name under `api_version`."""
+    """Define a kind: the class's own name under `api_version`.
+
+    `conditions` are its own, in the order of its steps; every kind has `Ready` besides.
+    """
     group, version = api_version.split("/")
 
     def define(resource: type[ResourceT]) -> type[ResourceT]:
@@ -251,6 +267,7 @@ def crd(
             short_names=short,
             scope=scope,
             columns=(*columns, *COMMON_COLUMNS),
+            conditions=(*conditions, "Ready"),
         )
         return resource
 

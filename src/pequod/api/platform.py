@@ -17,6 +17,7 @@ from pequod.api.graph import (
     Violations,
 )
 from pequod.api.meta import (
+    NAME_PATTERN,
     Declared,
     LocalReference,
     Name,
@@ -51,8 +52,7 @@ class CueReference(Declared, frozen=True):
 
     rules = (
         Rule(
-            rule="self.type != 'configmap'"
-            " || self.ref.matches('^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$')",
+            rule=f"self.type != 'configmap' || self.ref.matches('{NAME_PATTERN}')",
             message="ref of type configmap is the name of a ConfigMap in the same namespace",
             field_path=".ref",
         ),
@@ -69,13 +69,14 @@ class CueReference(Declared, frozen=True):
             field_path=".ref",
         ),
         Rule(
-            rule="self.type != 'git' || self.ref.matches('^(https?|ssh)://[^ ]+$')"
+            rule="self.type != 'git'"
+            " || self.ref.matches('^(https?|ssh)://([^ /@-][^ /@]*@)?[^ /@-][^ @]*$')"
             " || self.ref.matches('^[a-z0-9_][a-zA-Z0-9._-]*@[^ :/-][^ :/]*:[^ ]+$')",
             message="ref of type git is an https, http or ssh URL, or user@host:path",
             field_path=".ref",
         ),
         Rule(
-            rule="self.type != 'git' || !self.ref.matches('^https?://[^/?#]*@')",
+            rule="self.type != 'git' || !self.ref.matches('^(https?://[^/?#]*|ssh://[^/@]*:[^/]*)@')",
             message="ref must not carry credentials: put them into a Secret named by pullSecretRef",
             field_path=".ref",
         ),
@@ -85,8 +86,8 @@ class CueReference(Declared, frozen=True):
             field_path=".pullSecretRef",
         ),
         Rule(
-            rule="!has(self.path) || self.type in ['oci', 'git', 'embedded']",
-            message="path belongs to the types oci, git and embedded: the others have no files",
+            rule="!has(self.path) || self.type != 'inline'",
+            message="path does not belong to type inline, which is a single text",
             field_path=".path",
         ),
     )
@@ -276,6 +277,7 @@ class TransformStatus(Status):
         column("Module", ".spec.cueRef.type", wide=True),
         column("Suspended", ".spec.suspend", type="boolean", wide=True),
     ),
+    conditions=("Fetched", "Validated", "Rendered", "Executed"),
 )
 class Transform(Resource[TransformSpec, TransformStatus]):
     """A platform type in use: a CUE module, its input, and the objects that come of it."""
@@ -285,7 +287,10 @@ SourceReference = Annotated[
     ObjectReference,
     check(
         Rule(
-            rule="self.kind == oldSelf.kind && self.name == oldSelf.name",
+            rule="self.apiVersion.split('/')[0] == oldSelf.apiVersion.split('/')[0]"
+            " && self.kind == oldSelf.kind && self.name == oldSelf.name"
+            " && has(self.__namespace__) == has(oldSelf.__namespace__)"
+            " && (!has(self.__namespace__) || self.__namespace__ == oldSelf.__namespace__)",
             message="cannot point to another object: make another graph",
         )
     ),
@@ -368,6 +373,7 @@ class ResourceGraphStatus(Status):
         column("Source", ".spec.sourceRef.name", wide=True),
         column("Suspended", ".spec.suspend", type="boolean", wide=True),
     ),
+    conditions=("Adopted", "Applied", "Healthy", "Pruned"),
 )
 class ResourceGraph(Resource[ResourceGraphSpec, ResourceGraphStatus]):
     """Rendered intent, stored before the first write, and its execution."""

@@ -6,6 +6,7 @@ wait for an HTTP client to be loaded.
 
 import os
 import signal
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +16,7 @@ from pequod.cli import terminal
 from pequod.dev import instances
 from pequod.dev.components import NodeKind
 from pequod.dev.failure import DevError
+from pequod.dev.kubectl import KUBECTL_CACHE
 from pequod.dev.programs import find_programs
 from pequod.dev.wish import Wish, programs_for
 
@@ -51,13 +53,14 @@ def up(
 
 
 async def _detached(wish: Wish) -> None:
+    from pequod.cli.foreground import export_line
     from pequod.dev.background import start_detached
 
     with terminal.build_progress() as report:
         await programs_for(wish, report)
     with terminal.waiting("Starting the control plane"):
         instance = await start_detached(wish)
-    terminal.output.print(f"export KUBECONFIG={instance.layout.kubeconfig}")
+    terminal.say(export_line(instance.layout.kubeconfig))
 
 
 @app.command()
@@ -90,7 +93,8 @@ async def _end(name: str, *, everything: bool) -> None:
 
     states = [state for _, state in instances.instances()] if everything else [_state(name)]
     for state in states:
-        os.kill(state.supervisor.pid, signal.SIGTERM)
+        with suppress(ProcessLookupError):
+            os.kill(state.supervisor.pid, signal.SIGTERM)
     for state in states:
         await ended(state)
         terminal.errors.print(f"{state.name} is gone.")
@@ -113,11 +117,13 @@ async def _status() -> None:
     if not found:
         terminal.errors.print("No control plane is running. `pequod dev up` starts one.")
         return
-    table = Table("Name", "Phase", "Node", "Server", "Components", box=None, pad_edge=False)
+    columns = ("Name", "Phase", "Node", "Server", "Registry", "Components")
+    table = Table(*columns, box=None, pad_edge=False)
     for _, state in found:
         alive = [name for name, process in state.components.items() if process.alive]
         names = ", ".join(sorted(alive))
-        table.add_row(state.name, state.phase, state.node, state.server, names)
+        where = (state.server, state.registry)
+        table.add_row(state.name, state.phase, state.node, *where, names)
     terminal.output.print(table)
 
 
@@ -156,6 +162,7 @@ async def _kubectl_command(arguments: list[str]) -> list[str]:
     if "KUBECONFIG" not in os.environ:
         instance, _ = instances.find("default")
         os.environ["KUBECONFIG"] = str(instance.layout.kubeconfig)
+        os.environ["KUBECACHEDIR"] = str(instance.layout.root / KUBECTL_CACHE)
     with terminal.build_progress() as report:
         programs = await find_programs(("kubectl",), report)
     return [*programs.command("kubectl", *arguments)]
@@ -205,7 +212,12 @@ def tools() -> None:
 async def _tools() -> None:
     from pequod.dev.node import packages
 
-    await packages.install_packages(terminal.errors.print)
+    try:
+        await packages.install_packages(terminal.errors.print)
+    except DevError as error:
+        if "CI" in os.environ:
+            raise
+        terminal.errors.print(f"{error.problem}\n{error.next_step}", markup=False)
     obstacle = packages.obstacle()
     if obstacle is None:
         with terminal.build_progress() as report:

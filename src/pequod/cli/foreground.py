@@ -1,11 +1,14 @@
 """A control plane in the foreground: shown until Ctrl-C, then gone."""
 
 import asyncio
+import shlex
 import shutil
 import signal
+import sys
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 
 from rich.live import Live
 
@@ -24,7 +27,7 @@ _REFRESH = 1.0
 async def run_in_foreground(wish: Wish) -> None:
     """Start a control plane and keep it until somebody ends it."""
     async with _started(wish) as plane:
-        terminal.output.print(f"export KUBECONFIG={plane.plan.layout.kubeconfig}")
+        terminal.say(export_line(plane.plan.layout.kubeconfig))
         await _until_told_to_stop(plane)
 
 
@@ -73,11 +76,16 @@ async def _until_told_to_stop(plane: ControlPlane) -> None:
         waiter.cancel()
 
 
+def export_line(kubeconfig: Path) -> str:
+    """What a person pastes into another terminal."""
+    return f"export KUBECONFIG={shlex.quote(str(kubeconfig))}"
+
+
 def _say_what_to_try(plane: ControlPlane) -> None:
-    kubectl = "kubectl" if shutil.which("kubectl") else "pequod dev kubectl"
-    terminal.output.print(
+    kubectl = "kubectl" if shutil.which("kubectl") else f"{shlex.quote(sys.argv[0])} dev kubectl"
+    terminal.say(
         "In another terminal:\n"
-        f"  export KUBECONFIG={plane.plan.layout.kubeconfig}\n"
+        f"  {export_line(plane.plan.layout.kubeconfig)}\n"
         f"  {kubectl} get pequod --all-namespaces\n"
         f"  {kubectl} explain transform.spec.cueRef\n"
         f"  {kubectl} create deployment web --image=web && {kubectl} get pods --watch\n"

@@ -23,6 +23,11 @@ output = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatt
 errors = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
+def say(text: str) -> None:
+    """Print text as it is: for results that somebody copies or a program reads."""
+    output.print(text, markup=False)
+
+
 def fail(problem: str, next_step: str) -> NoReturn:
     """Say what is wrong and what to do next, and end with exit code 1."""
     errors.print(f"[bold red]error:[/] {_plain(problem)}\n{_plain(next_step)}")
@@ -31,34 +36,49 @@ def fail(problem: str, next_step: str) -> NoReturn:
 
 def run(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
     """Run a command; what a person can mend ends as a sentence, not as a traceback."""
-    try:
+    with explained():
         return asyncio.run(_cancelled_by_signals(main))
+
+
+@contextmanager
+def explained() -> Iterator[None]:
+    """Turn every failure that a person can mend into a sentence and an exit code."""
+    try:
+        yield
     except (KeyboardInterrupt, asyncio.CancelledError):
         raise SystemExit(130) from None
-    except BaseExceptionGroup as group:
-        _explain(group)
-    except (DevError, OSError) as error:
-        _explain(error)
+    except DevError as error:
+        fail(error.problem, error.next_step)
+    except OSError as error:
+        fail(*_system_failure(error))
 
 
 async def _cancelled_by_signals(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Let SIGTERM and SIGHUP end a command as Ctrl-C does: through every `finally` on the way."""
+    """Let a signal end a command through every `finally` on the way; a second one changes nothing.
+
+    Cleaning up takes a moment, and must not be interrupted by somebody who cannot wait for it.
+    """
     task = asyncio.current_task()
     assert task is not None, "runs as a task"
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        asyncio.get_running_loop().add_signal_handler(number, task.cancel)
+
+    def cancel() -> None:
+        if not task.cancelling():
+            task.cancel()
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        asyncio.get_running_loop().add_signal_handler(number, cancel)
     return await main()
 
 
-def _explain(error: BaseException) -> NoReturn:
-    if isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
-        _explain(error.exceptions[0])
-    if isinstance(error, DevError):
-        fail(error.problem, error.next_step)
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
-        place = f" ({error.filename})" if error.filename else ""
-        fail(f"the disk is full{place}", "Free some space and run the command again.")
-    raise error
+def _system_failure(error: OSError) -> tuple[str, str]:
+    """What the operating system refused, and what to do about it."""
+    place = f" ({error.filename})" if error.filename else ""
+    if error.errno == errno.ENOSPC:
+        return f"the disk is full{place}", "Free some space and run the command again."
+    return (
+        f"the operating system refused: {error.strerror or error}{place}",
+        "Check the permissions of what it names, and run the command again.",
+    )
 
 
 @contextmanager

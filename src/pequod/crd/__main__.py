@@ -21,7 +21,7 @@ def generated_files(root: Path) -> Iterator[tuple[Path, str]]:
         definition = resource.definition
         yield root / f"deploy/crds/{definition.group}_{definition.plural}.yaml", _yaml(crd)
         page = root / f"docs/reference/{definition.kind.lower()}.md"
-        yield page, reference_page(crd)
+        yield page, reference_page(resource)
 
 
 def outdated_files(root: Path) -> list[Path]:

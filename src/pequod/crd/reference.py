@@ -5,12 +5,14 @@ from typing import Any
 
 import msgspec
 
+from pequod.api.meta import Resource
+from pequod.crd.definition import custom_resource_definition
 from pequod.crd.schema import Schema
 
 
-def reference_page(crd: dict[str, Any]) -> str:
+def reference_page(resource: type[Resource[Any, Any]]) -> str:
     """The reference of a kind, from the very definition that the API server enforces."""
-    spec = crd["spec"]
+    spec = custom_resource_definition(resource)["spec"]
     names, version = spec["names"], spec["versions"][0]
     schema: Schema = version["schema"]["openAPIV3Schema"]
     short = ", ".join(f"`{name}`" for name in names.get("shortNames", ())) or "none"
@@ -24,6 +26,7 @@ def reference_page(crd: dict[str, Any]) -> str:
         f"- {spec['scope'].lower()}, plural `{names['plural']}`, short names: {short}, "
         f"category `{names['categories'][0]}`",
         f"- columns: {columns}",
+        f"- conditions: {', '.join(f'`{name}`' for name in resource.definition.conditions)}",
     ]
     for part in ("spec", "status"):
         lines += ["", f"## {part}", "", schema["properties"][part]["description"]]

@@ -129,7 +129,9 @@ def _string(info: types.StrType, _path: str, _within: Within) -> Schema:
     )
 
 
-def _integer(info: types.IntType, _path: str, _within: Within) -> Schema:
+def _integer(info: types.IntType, path: str, _within: Within) -> Schema:
+    if (info.gt, info.lt, info.multiple_of) != (None, None, None):
+        raise UnsupportedTypeError(path, "say bounds with ge and le, and multiples with a rule")
     return {"type": "integer", "format": "int64"} | _present(minimum=info.ge, maximum=info.le)
 
 
@@ -154,9 +156,10 @@ def _list(info: types.VarTupleType | types.ListType, path: str, within: Within) 
 
 
 def _map(info: types.DictType, path: str, within: Within) -> Schema:
-    key = info.key_type.type if isinstance(info.key_type, types.Metadata) else info.key_type
-    if not isinstance(key, types.StrType):
+    if not isinstance(info.key_type, types.StrType):
         raise UnsupportedTypeError(path, "keys of a JSON object are strings")
+    if _string(info.key_type, path, within) != {"type": "string"}:
+        raise UnsupportedTypeError(path, "a schema cannot bound the keys of a map: use a rule")
     size = _present(minProperties=info.min_length, maxProperties=info.max_length)
     if isinstance(info.value_type, types.AnyType):
         return {"type": "object"} | size

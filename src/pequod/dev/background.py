@@ -29,14 +29,24 @@ async def start_detached(wish: Wish) -> Instance:
                 if instance is not None:
                     return instance
                 await asyncio.sleep(_POLL)
-        except asyncio.CancelledError:
+        except BaseException:
             child.terminate()
             await child.wait()
             raise
         said.seek(0)
-        text = said.read().decode(errors="replace").strip().removeprefix("error: ")
+        raise _failure(said.read().decode(errors="replace"))
+
+
+def _failure(said: str) -> DevError:
+    """What the child said when it failed, in our own words only when it said nothing."""
+    _, _, text = said.strip().rpartition("error: ")
     problem, _, next_step = text.rpartition("\n")
-    raise DevError(problem or text, next_step=next_step if problem else "Run it without --detach.")
+    if problem:
+        return DevError(problem, next_step=next_step)
+    return DevError(
+        "the control plane ended before it was ready",
+        next_step="Run it without --detach to see why.",
+    )
 
 
 async def ended(state: State) -> None:

@@ -66,8 +66,9 @@ def _flags(options: Mapping[str, object]) -> list[str]:
 
 def etcd(plan: Plan) -> list[str]:
     """Where everything is stored; never synced to disk, since it ends with the control plane."""
-    client = f"http://{LOOPBACK}:{plan.ports.etcd_client}"
-    peer = f"http://{LOOPBACK}:{plan.ports.etcd_peer}"
+    client = f"https://{LOOPBACK}:{plan.ports.etcd_client}"
+    peer = f"https://{LOOPBACK}:{plan.ports.etcd_peer}"
+    pki = plan.layout.pki
     return _flags(
         {
             "name": "default",
@@ -77,6 +78,14 @@ def etcd(plan: Plan) -> list[str]:
             "listen-peer-urls": peer,
             "initial-advertise-peer-urls": peer,
             "initial-cluster": f"default={peer}",
+            "client-cert-auth": "true",
+            "trusted-ca-file": pki / "etcd-ca.crt",
+            "cert-file": pki / "etcd.crt",
+            "key-file": pki / "etcd.key",
+            "peer-client-cert-auth": "true",
+            "peer-trusted-ca-file": pki / "etcd-ca.crt",
+            "peer-cert-file": pki / "etcd.crt",
+            "peer-key-file": pki / "etcd.key",
             "unsafe-no-fsync": "true",
             "quota-backend-bytes": 4 * 1024**3,
             "auto-compaction-retention": "1h",
@@ -90,7 +99,10 @@ def api_server(plan: Plan) -> list[str]:
     pki = plan.layout.pki
     return _flags(
         {
-            "etcd-servers": f"http://{LOOPBACK}:{plan.ports.etcd_client}",
+            "etcd-servers": f"https://{LOOPBACK}:{plan.ports.etcd_client}",
+            "etcd-cafile": pki / "etcd-ca.crt",
+            "etcd-certfile": pki / "etcd-client.crt",
+            "etcd-keyfile": pki / "etcd-client.key",
             "bind-address": plan.network.host,
             "advertise-address": plan.network.host,
             "secure-port": plan.ports.api_server,

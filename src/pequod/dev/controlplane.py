@@ -26,7 +26,7 @@ class ControlPlane:
 
     def __init__(self, plan: Plan, programs: Programs, *, node: Node, listener: Listener) -> None:
         self.plan = plan
-        self.kubectl = Kubectl(programs, plan.layout.kubeconfig)
+        self.kubectl = Kubectl.of(programs, plan.layout)
         self._programs = programs
         self._node = node
         self._listener = listener
@@ -55,7 +55,7 @@ class ControlPlane:
         if foundation is None:
             return None
         keeper = self._run(foundation)
-        await keeper.started.wait()
+        await self._unless_failed(keeper.until_started())
         assert keeper.process is not None, "it has started"
         return keeper.process.pid
 

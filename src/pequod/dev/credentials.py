@@ -1,6 +1,6 @@
 """Who is who in a control plane: its certificates, and a kubeconfig for each component."""
 
-from pequod.dev.components import FRONT_PROXY, REAL_NODE, Plan
+from pequod.dev.components import FRONT_PROXY, LOOPBACK, REAL_NODE, Plan
 from pequod.dev.kubeconfig import kubeconfig
 from pequod.dev.pki import Authority, Credential, service_account_keys, write_private
 from pequod.kube.probe import Access
@@ -32,9 +32,18 @@ def write_credentials(plan: Plan, *, name: str) -> None:
     front_proxy = Authority()
     write_private(pki / "front-proxy-ca.crt", front_proxy.certificate)
     _write(plan, "front-proxy", front_proxy.client(FRONT_PROXY))
+    _write_etcd_credentials(plan)
     admin = authority.client("pequod-dev-admin", groups=(ADMINISTRATORS,))
     _write(plan, "admin", admin)
     _write_kubeconfigs(plan, authority, name=name, admin=admin)
+
+
+def _write_etcd_credentials(plan: Plan) -> None:
+    """An authority for etcd alone: who may talk to the API server may not talk to its store."""
+    authority = Authority()
+    write_private(plan.layout.pki / "etcd-ca.crt", authority.certificate)
+    _write(plan, "etcd", authority.peer("etcd", addresses=(LOOPBACK, "localhost")))
+    _write(plan, "etcd-client", authority.client("kube-apiserver"))
 
 
 def access(plan: Plan) -> Access:

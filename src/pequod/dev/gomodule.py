@@ -7,7 +7,6 @@ put into the cache by one rename, so one that was cut short is never taken for a
 import asyncio
 import fcntl
 import hashlib
-import os
 import platform
 import re
 import shutil
@@ -19,6 +18,7 @@ from pathlib import Path
 
 import msgspec
 
+from pequod.dev.commands import environment, run
 from pequod.dev.failure import DevError
 from pequod.dev.places import cache_dir, shipped
 
@@ -175,7 +175,7 @@ async def _require_go(module: GoModule) -> None:
     )
     if shutil.which("go") is None:
         raise DevError(f"{module.name} must be built and there is no Go toolchain", next_step=hint)
-    output = await _output("go", "env", "GOVERSION")
+    output = await run("go", "env", "GOVERSION", next_step=hint)
     found = re.match(r"go(\d+)\.(\d+)", output)
     if found is None or (int(found[1]), int(found[2])) < MINIMUM_GO:
         raise DevError(
@@ -202,7 +202,7 @@ async def _go(module: GoModule, report: Report, what: str, *arguments: str) -> A
         "go",
         *arguments,
         cwd=module.source,
-        env=os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false"},
+        env=environment() | {"CGO_ENABLED": "0", "GOFLAGS": "-mod=readonly -buildvcs=false"},
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
@@ -232,9 +232,3 @@ def _build_error(module: GoModule, said: list[str]) -> DevError:
     else:
         step = f"Run `go build ./...` in {module.source} to see the whole output."
     return DevError(f"building {module.name} failed:\n{text}", next_step=step)
-
-
-async def _output(*command: str) -> str:
-    process = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
-    output, _ = await asyncio.wait_for(process.communicate(), timeout=30)
-    return output.decode()

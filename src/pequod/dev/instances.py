@@ -20,7 +20,7 @@ from pequod.dev.failure import DevError
 from pequod.dev.layout import Layout
 from pequod.dev.node.leftovers import remove_leftovers
 from pequod.dev.places import state_dir
-from pequod.dev.process import kill_if_same, start_time
+from pequod.dev.process import kill_if_same, start_time, wait_until_gone
 
 SPACE_FOR_A_RUN = 256 * 1024**2
 _NAME = re.compile(r"[a-z][a-z0-9-]{0,19}")
@@ -87,11 +87,12 @@ class Instance:
         self.write(state)
 
     def remove(self) -> None:
-        """Remove everything of a control plane whose supervisor is gone."""
+        """Remove everything of a control plane whose supervisor is gone, or is about to go."""
         state = self.read()
-        if state is not None:
-            for process in state.components.values():
-                kill_if_same(process.pid, process.started)
+        components = state.components.values() if state is not None else ()
+        for process in components:
+            kill_if_same(process.pid, process.started)
+        wait_until_gone(process.pid for process in components)
         remove_leftovers(self.layout)
         shutil.rmtree(self.layout.root)
 
@@ -135,6 +136,21 @@ def claim(name: str, node: NodeKind) -> tuple[Instance, State]:
         state = State(name=name, node=node, supervisor=_ourselves())
         instance.write(state)
         return instance, state
+
+
+def release(instance: Instance) -> None:
+    """Remove our own directory; nobody sees it half removed."""
+    with _lock():
+        instance.remove()
+
+
+def reset(instance: Instance, state: State) -> None:
+    """Begin anew in our own directory; nobody sees it without its state."""
+    with _lock():
+        instance.remove()
+        instance.layout.create()
+        state.components = {}
+        instance.write(state)
 
 
 def _ourselves() -> ProcessId:

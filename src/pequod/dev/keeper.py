@@ -31,17 +31,24 @@ class Component:
     """Whether it is started again when it ends; otherwise its end is the end of everything."""
 
 
+def _listed(component: Component) -> str:
+    return " and ".join(f"{address}:{port}" for address, port in component.listens)
+
+
 class Keeper:
     """Runs one component until it is told to stop."""
 
     def __init__(self, component: Component, layout: Layout, changed: Callable[[], None]) -> None:
         self.component = component
         self.process: Process | None = None
-        self.restarts = 0
         self._log = layout.logs / f"{component.name}.log"
         self._changed = changed
         self.started = asyncio.Event()
         self._exits: deque[float] = deque(maxlen=FATAL_EXITS)
+
+    async def until_started(self) -> None:
+        """Wait until the component has been started for the first time."""
+        await self.started.wait()
 
     async def run(self) -> None:
         """Run the component, again and again; ends with an error when that has no hope."""
@@ -49,7 +56,6 @@ class Keeper:
             while True:
                 await self._run_once()
                 await asyncio.sleep(RESTART_DELAY)
-                self.restarts += 1
         finally:
             if self.process is not None:
                 await self.process.kill()
@@ -70,8 +76,8 @@ class Keeper:
             )
         if any(is_taken(address, port) for address, port in self.component.listens):
             raise PortTakenError(
-                f"{name} found its port taken by another program",
-                next_step="Try again: every start chooses free ports.",
+                f"{name} needs {_listed(self.component)}, which another program has taken",
+                next_step="End that program, or try again: other ports are chosen anew each time.",
             )
         if len(self._exits) == FATAL_EXITS and self._exits[-1] - self._exits[0] < FATAL_WINDOW:
             raise DevError(

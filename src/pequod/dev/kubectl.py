@@ -1,24 +1,31 @@
 """kubectl, for what it does best: applying manifests."""
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
+from pequod.dev.commands import attempt
 from pequod.dev.failure import DevError
+from pequod.dev.layout import Layout
 from pequod.dev.programs import Programs
 
-_TIMEOUT = 60.0
+KUBECTL_CACHE = "kubectl"
+"""Where kubectl keeps what it knows of a control plane, in that one's directory."""
 
 
 class Kubectl:
-    """kubectl with the credentials of one control plane."""
+    """kubectl with some options, such as whose credentials to use."""
 
-    def __init__(self, programs: Programs, kubeconfig: Path) -> None:
-        self._programs = programs
-        self._kubeconfig = kubeconfig
+    def __init__(self, programs: Programs, *options: str) -> None:
+        self._command = programs.command("kubectl", *options)
+
+    @classmethod
+    def of(cls, programs: Programs, layout: Layout) -> Self:
+        """Kubectl for one control plane; what it remembers of it ends with it."""
+        cache = layout.root / KUBECTL_CACHE
+        return cls(programs, f"--kubeconfig={layout.kubeconfig}", f"--cache-dir={cache}")
 
     async def apply(self, objects: Sequence[dict[str, Any]]) -> None:
         """Apply objects that we ship."""
@@ -27,28 +34,23 @@ class Kubectl:
             arguments = ("apply", "--server-side", "--validate=false", "--filename=-")
             await self.run(*arguments, stdin=document.encode())
 
-    async def apply_folder(self, folder: Path) -> None:
-        """Apply every manifest of a folder."""
-        await self.run("apply", "--server-side", f"--filename={folder}")
+    async def apply_folder(self, folder: Path) -> str:
+        """Apply every manifest of a folder, and return what kubectl says about them."""
+        return await self.run("apply", "--server-side", f"--filename={folder}")
+
+    async def install_crds(self, folder: Path) -> str:
+        """Apply CRDs, return once their kinds can be used, and say what was done."""
+        said = await self.apply_folder(folder)
+        established = ("--for=condition=Established", "--timeout=30s")
+        await self.run("wait", *established, f"--filename={folder}")
+        return said
 
     async def run(self, *arguments: str, stdin: bytes = b"") -> str:
         """Run kubectl and return what it printed."""
-        command = self._programs.command("kubectl", f"--kubeconfig={self._kubeconfig}", *arguments)
-        process = await asyncio.create_subprocess_exec(
-            *command,
-            stdin=asyncio.subprocess.PIPE,
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
-        )
-        try:
-            async with asyncio.timeout(_TIMEOUT):
-                output, errors = await process.communicate(stdin)
-        finally:
-            if process.returncode is None:
-                process.kill()
-        if process.returncode != 0:
+        result = await attempt(*self._command, *arguments, stdin=stdin)
+        if result.code != 0:
             raise DevError(
-                f"kubectl {arguments[0]} failed: {errors.decode(errors='replace').strip()}",
-                next_step="The message above is the API server's own; mend what it names.",
+                f"kubectl {arguments[0]} failed: {result.errors.strip().removeprefix('error: ')}",
+                next_step="Check that the kubeconfig can be read and that its cluster answers.",
             )
-        return output.decode()
+        return result.output

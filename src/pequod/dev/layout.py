@@ -53,10 +53,12 @@ class Layout:
 
 @dataclass(frozen=True, kw_only=True)
 class Ports:
-    """The loopback ports of one control plane."""
+    """The ports of one control plane."""
 
     api_server: int
     etcd_client: int
     etcd_peer: int
     controller_manager: int
     scheduler: int
+    registry: int
+    """Of the local image registry, which only a real node has."""

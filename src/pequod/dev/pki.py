@@ -43,20 +43,26 @@ class Authority:
 
     def client(self, user: str, *, groups: Sequence[str] = ()) -> Credential:
         """A certificate that Kubernetes reads as a user and its groups."""
-        return self._issue(_name(user, groups), ExtendedKeyUsageOID.CLIENT_AUTH, ())
+        return self._issue(_name(user, groups), (ExtendedKeyUsageOID.CLIENT_AUTH,), ())
 
-    def server(
-        self, user: str, *, addresses: Sequence[str], groups: Sequence[str] = ()
-    ) -> Credential:
+    def server(self, name: str, *, addresses: Sequence[str]) -> Credential:
         """A certificate for a server that answers under these names and addresses."""
-        return self._issue(_name(user, groups), ExtendedKeyUsageOID.SERVER_AUTH, addresses)
+        return self._issue(_name(name), (ExtendedKeyUsageOID.SERVER_AUTH,), addresses)
+
+    def peer(self, name: str, *, addresses: Sequence[str]) -> Credential:
+        """A certificate for a server that is also a client of its likes."""
+        both = (ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH)
+        return self._issue(_name(name), both, addresses)
 
     def _issue(
-        self, subject: x509.Name, usage: x509.ObjectIdentifier, addresses: Sequence[str]
+        self,
+        subject: x509.Name,
+        usages: Sequence[x509.ObjectIdentifier],
+        addresses: Sequence[str],
     ) -> Credential:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(subject, self._name, key.public_key())
-        builder = builder.add_extension(x509.ExtendedKeyUsage([usage]), critical=False)
+        builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         if addresses:
             names = x509.SubjectAlternativeName([_alternative(address) for address in addresses])
             builder = builder.add_extension(names, critical=False)

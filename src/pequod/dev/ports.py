@@ -4,23 +4,25 @@ import errno
 import socket
 from contextlib import ExitStack, closing
 
+from pequod.dev.components import LOOPBACK
 from pequod.dev.failure import DevError
 from pequod.dev.layout import Ports
 
 
-def free_ports(address: str, *, api_server: int = 0) -> Ports:
-    """Distinct ports that nobody listens on now; `api_server` insists on one for the API server."""
+def free_ports(host: str, *, api_server: int = 0) -> Ports:
+    """Distinct ports that nobody listens on now; `api_server` insists on one for the API server.
+
+    The API server and the registry listen on `host`, the others on the loopback address.
+    """
     with ExitStack() as held:
-        wanted = (api_server, 0, 0, 0, 0)
-        taken = [_bound(held, address, port) for port in wanted]
-    api, etcd_client, etcd_peer, controller_manager, scheduler = taken
-    return Ports(
-        api_server=api,
-        etcd_client=etcd_client,
-        etcd_peer=etcd_peer,
-        controller_manager=controller_manager,
-        scheduler=scheduler,
-    )
+        return Ports(
+            api_server=_bound(held, host, api_server),
+            registry=_bound(held, host),
+            etcd_client=_bound(held, LOOPBACK),
+            etcd_peer=_bound(held, LOOPBACK),
+            controller_manager=_bound(held, LOOPBACK),
+            scheduler=_bound(held, LOOPBACK),
+        )
 
 
 def is_taken(address: str, port: int) -> bool:
@@ -34,7 +36,7 @@ def is_taken(address: str, port: int) -> bool:
     return False
 
 
-def _bound(held: ExitStack, address: str, port: int) -> int:
+def _bound(held: ExitStack, address: str, port: int = 0) -> int:
     listener = held.enter_context(closing(socket.socket()))
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:

@@ -4,12 +4,17 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pequod.dev.commands import environment
+
 _TETHER = Path(__file__).with_name("tether.py")
+_PATIENCE = 5.0
+_POLL = 0.01
 
 
 def start_time(pid: int) -> int | None:
@@ -30,6 +35,14 @@ def kill_if_same(pid: int, started: int) -> None:
     if start_time(pid) == started:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
+
+
+def wait_until_gone(pids: Iterable[int]) -> None:
+    """Wait until the kernel has ended processes that were killed; it does not take long."""
+    deadline = time.monotonic() + _PATIENCE
+    for pid in pids:
+        while start_time(pid) is not None and time.monotonic() < deadline:
+            time.sleep(_POLL)
 
 
 @dataclass(kw_only=True)
@@ -55,6 +68,7 @@ class Process:
                 stdin=asyncio.subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
+                env=environment(),
                 # A Ctrl-C at the terminal is for us; we decide about the others.
                 start_new_session=True,
             )

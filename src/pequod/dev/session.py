@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 from pequod.dev import instances
 from pequod.dev.components import Network, Plan
 from pequod.dev.controlplane import ControlPlane, running
+from pequod.dev.failure import DevError
 from pequod.dev.instances import Instance, State
 from pequod.dev.keeper import PortTakenError
 from pequod.dev.node import Node, leftovers
@@ -25,19 +26,37 @@ _ATTEMPTS = 3
 @asynccontextmanager
 async def session(wish: Wish, found: Programs) -> AsyncIterator[ControlPlane]:
     """A control plane that is ready inside the block and of which nothing is left after it."""
+    _require_place_for_logs(wish)
     instance, state = await asyncio.to_thread(instances.claim, wish.name, wish.node)
     try:
         async with _first_that_starts(wish, found, instance, state) as plane:
             if wish.crds:
-                await plane.kubectl.apply_folder(shipped("deploy/crds"))
+                await plane.kubectl.install_crds(shipped("deploy/crds"))
             state.phase = "Ready"
             state.server = plane.plan.server
+            if plane.plan.network.node is not None:
+                state.registry = f"{plane.plan.network.host}:{plane.plan.ports.registry}"
             instance.write(state)
             yield plane
     finally:
-        if wish.keep_logs is not None:
-            shutil.copytree(instance.layout.logs, wish.keep_logs, dirs_exist_ok=True)
-        await asyncio.to_thread(instance.remove)
+        try:
+            if wish.keep_logs is not None:
+                shutil.copytree(instance.layout.logs, wish.keep_logs, dirs_exist_ok=True)
+        finally:
+            await asyncio.to_thread(instances.release, instance)
+
+
+def _require_place_for_logs(wish: Wish) -> None:
+    """Find out now, not at the end, that the logs cannot be kept there."""
+    if wish.keep_logs is None:
+        return
+    try:
+        wish.keep_logs.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise DevError(
+            f"logs cannot be kept in {wish.keep_logs}: {error.strerror}",
+            next_step="Name a folder for --keep-logs that you may write to.",
+        ) from error
 
 
 @asynccontextmanager
@@ -55,9 +74,7 @@ async def _first_that_starts(
         except PortTakenError:
             if started or wish.port or attempt == _ATTEMPTS:
                 raise
-            shutil.rmtree(instance.layout.root)
-            instance.layout.create()
-            instance.write(state)
+            await asyncio.to_thread(instances.reset, instance, state)
         else:
             return
 
@@ -80,9 +97,7 @@ async def _plane(wish: Wish, found: Programs, instance: Instance, state: State) 
 
 
 async def _claimed_slot(instance: Instance) -> Slot:
-    slot = await claim_slot()
-    leftovers.write_down(instance.layout, slot)
-    return slot
+    return await claim_slot(leftovers.new_owner(instance.layout))
 
 
 def _node(plan: Plan, found: Programs, slot: Slot | None) -> Node:

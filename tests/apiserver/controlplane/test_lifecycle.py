@@ -68,8 +68,8 @@ def test_a_component_that_is_killed_comes_back_with_everything_that_was_stored(
 def test_two_run_side_by_side_each_with_its_own_ports_and_certificates(tmp_path: Path) -> None:
     state = tmp_path / "state"
     with (
-        foreground(state, "up", "--node=none", name="one") as one,
-        foreground(state, "up", "--node=none", name="two") as two,
+        foreground(state, "up", name="one") as one,
+        foreground(state, "up", name="two") as two,
     ):
         one.wait_until_ready()
         two.wait_until_ready()

@@ -9,12 +9,13 @@ import pytest
 from clusters import PEQUOD, pequod
 from instances import foreground
 from pequod.dev.places import cache_dir
+from pequod.dev.programs import CONTROL_PLANE
 
 
 def test_programs_named_by_the_environment_come_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (built,) = cache_dir().glob("controlplane-*/controlplane")
+    built = cache_dir() / CONTROL_PLANE.key() / "controlplane"
     assets = tmp_path / "assets"
     assets.mkdir()
     for name in ("etcd", "kube-apiserver", "kubectl"):
@@ -32,7 +33,7 @@ def test_programs_named_by_the_environment_come_first(
 
 
 def test_a_read_only_cache_is_enough_once_it_is_filled(tmp_path: Path) -> None:
-    (build,) = cache_dir().glob("controlplane-*/")
+    build = cache_dir() / CONTROL_PLANE.key()
     cache = tmp_path / "cache"
     cache.mkdir()
     (cache / build.name).symlink_to(build)

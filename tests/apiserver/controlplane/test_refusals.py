@@ -12,8 +12,9 @@ import pytest
 from clusters import PEQUOD, SharedControlPlane, pequod
 from instances import foreground
 from pequod.dev.places import cache_dir
+from pequod.dev.programs import CONTROL_PLANE
 
-WITHOUT_GO = "/usr/bin:/bin:/usr/sbin:/sbin"
+WITHOUT_GO = "/nowhere"
 
 
 @pytest.fixture
@@ -30,6 +31,7 @@ def refused(*arguments: str, state: Path, **environment: str) -> str:
     result = pequod(*arguments, state=state, check=False, **environment)
     assert result.returncode == 1, result.stderr
     assert "Traceback" not in result.stderr
+    assert result.stderr.count("error: ") == 1
     problem, next_step = result.stderr[result.stderr.index("error: ") :].strip().rsplit("\n", 1)
     assert problem
     assert next_step.endswith(".")
@@ -74,7 +76,7 @@ def test_no_go_toolchain_and_nothing_in_the_cache(state: Path, tmp_path: Path) -
 
 def test_a_damaged_cache_is_not_run(state: Path, tmp_path: Path) -> None:
     """What is damaged is built again; where that is not possible, nothing is started."""
-    (build,) = cache_dir().glob("controlplane-*/")
+    build = cache_dir() / CONTROL_PLANE.key()
     damaged = tmp_path / "cache" / build.name
     shutil.copytree(build, damaged)
     with (damaged / "controlplane").open("r+b") as program:
@@ -120,7 +122,7 @@ def test_a_real_node_without_root(state: Path) -> None:
 
 @pytest.mark.parametrize(
     ("content", "problem"),
-    [("not: [valid", "kubectl failed"), ("", "the kubeconfig names no cluster")],
+    [("not: [valid", "kubectl config failed"), ("", "the kubeconfig names no cluster")],
 )
 def test_installing_with_a_kubeconfig_that_says_nothing(
     content: str, problem: str, state: Path, tmp_path: Path

@@ -34,6 +34,7 @@ def _ready(message: str, **predicate: object) -> Broken:
 
 
 ADOPT = ("spec", "adopt")
+EXPRESSION = (*ADOPT, "labelSelector", "matchExpressions", 0)
 STEP = ("spec", "rollout", "steps", 0)
 ONE_STEP = "a step sets exactly one of setWeight, pause, analysis"
 
@@ -47,7 +48,10 @@ BROKEN = [
     _cue("git", "git@-oProxyCommand=evil:x", "is an https, http or ssh URL, or user@host:path"),
     _cue("git", "https://me:secret@git.example.com/x", "put them into a Secret"),
     _cue("inline", "input: {}", "belongs to the types oci and git", pullSecretRef={"name": "x"}),
-    _cue("configmap", "module", "the others have no files", path="sub"),
+    _cue("git", "ssh://-oProxyCommand=evil/x", "is an https, http or ssh URL"),
+    _cue("git", "ssh://git@-oProxyCommand=evil/x", "is an https, http or ssh URL"),
+    _cue("git", "ssh://me:secret@git.example.com/x", "put them into a Secret"),
+    _cue("inline", "input: {}", "which is a single text", path="sub"),
     _cue("git", "https://git.example.com/x", "without '..'", path="a/../../b"),
     _cue("git", "https://git.example.com/x", "without '..'", path="/etc"),
     Broken("Transform", ("spec", "interval"), "500ms", "must be at least 1s"),
@@ -55,6 +59,9 @@ BROKEN = [
     Broken("Transform", (*ADOPT, "resources"), [], "name at least one object to adopt"),
     Broken("Transform", (*ADOPT, "labelSelector"), {"matchLabels": {"a": "b"}}, "not both"),
     Broken("Transform", (*ADOPT, "labelSelector"), ..., "say which objects to adopt", sample=1),
+    Broken("Transform", (*ADOPT, "labelSelector"), {}, "would adopt everything", sample=1),
+    Broken("Transform", (*EXPRESSION, "values"), [], "In and NotIn need values", sample=1),
+    Broken("Transform", (*EXPRESSION, "operator"), "Exists", "have none", sample=1),
     Broken("Transform", STEP, {}, ONE_STEP),
     Broken("Transform", STEP, {"setWeight": 1, "pause": {}}, ONE_STEP),
     Broken("Transform", ("spec", "rollout", "strategy"), "AllAtOnce", "to strategy Canary only"),
@@ -73,6 +80,8 @@ BROKEN = [
 
 CHANGES = [
     (("sourceRef", "name"), "another", "cannot point to another object"),
+    (("sourceRef", "namespace"), "another", "cannot point to another object"),
+    (("sourceRef", "apiVersion"), "another.io/v1", "cannot point to another object"),
     (("sourceRef",), None, "cannot be removed: delete the graph instead"),
     (("clusterRef", "name"), "another", "the inventory belongs to the cluster"),
     (("clusterRef",), None, "the inventory belongs to the cluster"),

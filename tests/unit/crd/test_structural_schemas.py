@@ -118,6 +118,20 @@ class Numbered(Declared, frozen=True):
     """By number."""
 
 
+class Bounded(Declared, frozen=True):
+    """Bounds that a schema says in another way."""
+
+    above: Annotated[int, msgspec.Meta(gt=0)] = 1
+    """More than that."""
+
+
+class Keyed(Declared, frozen=True):
+    """A map whose keys are bounded, which no schema can say."""
+
+    by_name: dict[Annotated[str, msgspec.Meta(max_length=3)], str] = {}
+    """By name."""
+
+
 class Binary(Declared, frozen=True):
     """Bytes."""
 
@@ -147,6 +161,8 @@ class Tagged(msgspec.Struct, tag="x"):
         (Sum, "Sum.value: is a union of several types"),
         (Nullable, "Nullable.value: is nullable and required"),
         (Numbered, "Numbered.byNumber: keys of a JSON object are strings"),
+        (Bounded, "Bounded.above: say bounds with ge and le"),
+        (Keyed, "Keyed.byName: a schema cannot bound the keys of a map"),
         (Binary, "Binary.content: a structural schema cannot say BytesType"),
         (Mixed, "Mixed.level: an enum holds strings only"),
         (Tagged, "Tagged: tagged and array-like structs"),

@@ -109,7 +109,7 @@ async def test_a_component_that_keeps_ending_is_given_up_with_its_last_words(
 async def test_a_component_that_finds_its_port_taken_says_so_at_once(layout: Layout) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         component = Component(name="part", command=("false",), listens=(taken.getsockname(),))
-        with pytest.raises(PortTakenError, match="part found its port taken"):
+        with pytest.raises(PortTakenError, match=r"part needs 127.0.0.1:.*, which another program"):
             await Keeper(component, layout, lambda: None).run()
 
 

@@ -1,9 +1,12 @@
 """The control groups of a real node's pods, in one hierarchy or in one for each controller."""
 
+import time
 from contextlib import suppress
 from pathlib import Path
 
 ROOT = Path("/sys/fs/cgroup")
+PATIENCE = 10.0
+_POLL = 0.02
 _CONTROLLERS = "cgroup.controllers"
 _SUBTREE = "cgroup.subtree_control"
 
@@ -21,11 +24,22 @@ def make_cgroups(name: str) -> None:
 
 
 def remove_cgroups(name: str) -> None:
-    """Remove the group and everything below it."""
-    for root in (ROOT / name, *ROOT.glob(f"*/{name}")):
-        for folder in sorted(root.rglob("*/"), key=lambda path: -len(path.parts)):
-            _remove(folder)
-        _remove(root)
+    """Remove the group and everything below it, as soon as the kernel has ended what was in it."""
+    deadline = time.monotonic() + PATIENCE
+    while groups := _groups(name):
+        for group in groups:
+            with suppress(OSError):
+                group.rmdir()
+        if time.monotonic() > deadline:
+            return
+        time.sleep(_POLL)
+
+
+def _groups(name: str) -> list[Path]:
+    """The group in every hierarchy and all groups below it, deepest first."""
+    roots = [root for root in (ROOT / name, *ROOT.glob(f"*/{name}")) if root.exists()]
+    below = [folder for root in roots for folder in root.rglob("*/")]
+    return sorted([*roots, *below], key=lambda path: -len(path.parts))
 
 
 def _delegate(group: Path) -> None:
@@ -33,9 +47,3 @@ def _delegate(group: Path) -> None:
     for controller in (group / _CONTROLLERS).read_text().split():
         with suppress(OSError):
             (group / _SUBTREE).write_text(f"+{controller}")
-
-
-def _remove(folder: Path) -> None:
-    # Gone already, or held by a process that the kernel is still ending.
-    with suppress(OSError):
-        folder.rmdir()

@@ -8,12 +8,11 @@ import yaml
 
 from pequod.dev.components import REAL_NODE, Plan
 from pequod.dev.layout import Layout
-from pequod.dev.node.network import Slot
-from pequod.dev.node.packages import CNI_PLUGINS
+from pequod.dev.node.network import Slot, mark
+from pequod.dev.node.packages import cni_plugins
 
 PAUSE_IMAGE = "pequod.io/pause:1"
-REGISTRY_PORT = 5000
-LOCAL_REGISTRY = f"localhost:{REGISTRY_PORT}"
+LOCAL_REGISTRY = "localhost:5000"
 """The name of the local registry in image references; the node knows where it really is."""
 
 
@@ -23,7 +22,7 @@ def write_configuration(plan: Plan, slot: Slot, *, inside: Layout) -> None:
     for folder in ("var-lib/pequod", "bin", "log", "tmp", "cni", "registry"):
         node.joinpath(folder).mkdir(parents=True)
     node.joinpath("tmp").chmod(0o1777)
-    registry = f"{slot.network.host}:{REGISTRY_PORT}"
+    registry = f"{slot.network.host}:{plan.ports.registry}"
     for name in (LOCAL_REGISTRY, registry):
         hosts = node / "registries" / name
         hosts.mkdir(parents=True)
@@ -56,7 +55,7 @@ sandbox_image = "{PAUSE_IMAGE}"
 restrict_oom_score_adj = true
 
 [plugins."io.containerd.grpc.v1.cri".cni]
-bin_dir = "{CNI_PLUGINS}"
+bin_dir = "{cni_plugins()}"
 conf_dir = "{inside.node}/cni"
 
 [plugins."io.containerd.grpc.v1.cri".registry]
@@ -109,7 +108,7 @@ def _kubelet(plan: Plan, slot: Slot, inside: Layout) -> dict[str, Any]:
         "tlsPrivateKeyFile": str(inside.pki / "kubelet.key"),
         "containerRuntimeEndpoint": "unix:///run/containerd/containerd.sock",
         "cgroupDriver": "cgroupfs",
-        "cgroupRoot": f"/{slot.cgroup}",
+        "cgroupRoot": f"/{mark(slot.owner)}",
         "failCgroupV1": False,
         "failSwapOn": False,
         "enforceNodeAllocatable": [],
@@ -170,7 +169,7 @@ def _corefile(plan: Plan) -> str:
     errors
     cache 5
     kubernetes cluster.local in-addr.arpa {{
-        kubeconfig {plan.layout.kubeconfig_of("coredns")}
+        kubeconfig "{plan.layout.kubeconfig_of("coredns")}"
         ttl 5
     }}
     {forward}

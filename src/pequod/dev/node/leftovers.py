@@ -1,61 +1,37 @@
 """What a real node leaves on the machine when its processes are gone, and its removal.
 
-Mounts, devices and processes go away with the node's namespaces. What stays is written down in the
-directory of its control plane: its slot, and the kernel settings that were there before.
+Mounts, devices and processes go away with the node's namespaces. The rest carries the mark of its
+owner, which is written down in the directory of its control plane before anything is made.
 """
 
+import secrets
 from pathlib import Path
 
-import msgspec
-
 from pequod.dev.layout import Layout
+from pequod.dev.node import settings
 from pequod.dev.node.cgroups import remove_cgroups
-from pequod.dev.node.network import Slot, disconnect
-
-SETTINGS = (
-    "net/ipv4/ip_forward",
-    "vm/overcommit_memory",
-    "vm/panic_on_oom",
-    "kernel/panic",
-    "kernel/panic_on_oops",
-    "kernel/keys/root_maxkeys",
-    "kernel/keys/root_maxbytes",
-)
-"""Kernel settings of the whole machine that a kubelet or a route to pods changes."""
-
-_SYSCTL = Path("/proc/sys")
+from pequod.dev.node.network import disconnect, mark
 
 
-class Leftovers(msgspec.Struct, frozen=True):
-    """What to undo when the node is gone."""
-
-    slot: int
-    settings: dict[str, str]
-
-
-def _record(layout: Layout) -> Path:
-    return layout.node / "leftovers.json"
-
-
-def write_down(layout: Layout, slot: Slot) -> None:
-    """Write down what is there before the node changes it."""
-    settings = {name: _SYSCTL.joinpath(name).read_text().strip() for name in SETTINGS}
-    _record(layout).write_bytes(msgspec.json.encode(Leftovers(slot.number, settings)))
+def new_owner(layout: Layout) -> str:
+    """A mark for everything that is about to be made, written down first."""
+    owner = secrets.token_hex(4)
+    _record(layout).write_text(owner)
+    settings.remember()
+    return owner
 
 
 def remove_leftovers(layout: Layout) -> None:
     """Undo what outlives the processes of a real node; nothing to do for any other."""
-    try:
-        left = msgspec.json.decode(_record(layout).read_bytes(), type=Leftovers)
-    except (FileNotFoundError, NotADirectoryError):
+    record = _record(layout)
+    if not record.exists():
         return
-    slot = Slot(left.slot)
-    disconnect(slot)
-    remove_cgroups(slot.cgroup)
-    if not _other_nodes():
-        for name, value in left.settings.items():
-            _SYSCTL.joinpath(name).write_text(value)
+    owner = record.read_text()
+    disconnect(owner)
+    remove_cgroups(mark(owner))
+    settings.restore()
+    record.unlink()
 
 
-def _other_nodes() -> bool:
-    return any(Path("/sys/class/net").glob("pequod*"))
+def _record(layout: Layout) -> Path:
+    return layout.node / "owner"

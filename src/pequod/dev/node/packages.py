@@ -1,12 +1,12 @@
 """The distribution packages of a real node, and what stands in the way of one on this machine."""
 
-import asyncio
 import os
 import shutil
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from pequod.dev.commands import attempt, search_path
 from pequod.dev.failure import DevError
 
 PROGRAMS = {
@@ -22,15 +22,23 @@ PROGRAMS = {
 }
 """Each program that a real node runs, and the Debian package that it comes from."""
 
-CNI_PLUGINS = Path("/usr/lib/cni")
+_CNI_FOLDERS = ("/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni")
 _CNI_PACKAGE = "containernetworking-plugins"
 _APT_TIMEOUT = 600.0
 
 
+def cni_plugins() -> Path | None:
+    """The folder with the plugins that connect pods; distributions differ about it."""
+    return next((Path(name) for name in _CNI_FOLDERS if Path(name, "bridge").exists()), None)
+
+
 def missing_packages() -> list[str]:
     """Packages without which a real node cannot run."""
-    missing = {package for program, package in PROGRAMS.items() if _which(program) is None}
-    if not (CNI_PLUGINS / "bridge").exists():
+    path = search_path()
+    missing = {
+        name for program, name in PROGRAMS.items() if shutil.which(program, path=path) is None
+    }
+    if cni_plugins() is None:
         missing.add(_CNI_PACKAGE)
     return sorted(missing)
 
@@ -64,26 +72,12 @@ async def install_packages(say: Callable[[str], None]) -> None:
 
 
 async def _apt(*arguments: str) -> None:
-    process = await asyncio.create_subprocess_exec(
-        "apt-get",
-        "--quiet",
-        *arguments,
-        stdin=asyncio.subprocess.DEVNULL,
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.STDOUT,
-        env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
-    )
-    async with asyncio.timeout(_APT_TIMEOUT):
-        output, _ = await process.communicate()
-    if process.returncode != 0:
-        tail = "\n".join(output.decode(errors="replace").splitlines()[-5:])
+    quietly = {"DEBIAN_FRONTEND": "noninteractive"}
+    command = ("apt-get", "--quiet", *arguments)
+    result = await attempt(*command, timeout=_APT_TIMEOUT, variables=quietly)
+    if result.code != 0:
+        tail = "\n".join((result.output + result.errors).splitlines()[-5:])
         raise DevError(
             f"apt-get {arguments[0]} failed:\n{tail}",
             next_step="Mend what it says, or install the packages yourself.",
         )
-
-
-def _which(program: str) -> str | None:
-    """Find a program also where only root's PATH would look."""
-    path = os.pathsep.join((os.environ.get("PATH", ""), "/usr/sbin", "/sbin"))
-    return shutil.which(program, path=path)

@@ -13,12 +13,12 @@ from typing import Any
 
 import yaml
 
+from pequod.dev.commands import attempt, run
 from pequod.dev.components import REAL_NODE, Plan
 from pequod.dev.keeper import Component
 from pequod.dev.layout import Layout
-from pequod.dev.node import init
+from pequod.dev.node import init, settings
 from pequod.dev.node.cgroups import make_cgroups
-from pequod.dev.node.commands import attempt, run
 from pequod.dev.node.configuration import (
     PAUSE_IMAGE,
     dns_address,
@@ -26,7 +26,7 @@ from pequod.dev.node.configuration import (
 )
 from pequod.dev.node.images import write_image
 from pequod.dev.node.leftovers import remove_leftovers
-from pequod.dev.node.network import Slot, connect
+from pequod.dev.node.network import Slot, connect, mark
 from pequod.dev.programs import Programs
 
 _INSIDE_PROGRAMS = ("kubelet", "kube-proxy", "kube-controller-manager")
@@ -59,14 +59,15 @@ class RealNode:
         return Component(name="node", command=command, restarted=False)
 
     async def prepare(self, foundation: int | None) -> None:
-        """Wait for the node's file systems, connect it, and give it its first image."""
+        """Wait for the node's file systems, and connect it."""
         assert foundation is not None, "a real node has a foundation"
         ready = self._plan.layout.node / "ready"
         while not ready.exists():
             await asyncio.sleep(_POLL)
         self._pid = await asyncio.to_thread(first_process, foundation)
         await connect(self._slot, self._pid)
-        await asyncio.to_thread(make_cgroups, self._slot.cgroup)
+        settings.forward_packets()
+        await asyncio.to_thread(make_cgroups, mark(self._slot.owner))
 
     def components(self) -> Sequence[Component]:
         """What makes the node a node."""
@@ -84,8 +85,13 @@ class RealNode:
             self._in_namespaces("containerd", containerd),
             self._in_namespaces("kubelet", self._shown("kubelet", *kubelet)),
             self._in_namespaces("kube-proxy", self._shown("kube-proxy", *proxy)),
-            self._add_on("coredns", "-conf", str(self._plan.layout.node / "Corefile")),
-            self._add_on("registry", "serve", str(self._plan.layout.node / "registry.yaml")),
+            self._add_on("coredns", "-conf", str(self._plan.layout.node / "Corefile"), port=53),
+            self._add_on(
+                "registry",
+                "serve",
+                str(self._plan.layout.node / "registry.yaml"),
+                port=self._plan.ports.registry,
+            ),
         )
 
     async def complete(self) -> None:
@@ -94,9 +100,10 @@ class RealNode:
         pause = Path(self._programs.commands["pause"][0])
         await asyncio.to_thread(write_image, archive, name=PAUSE_IMAGE, program=pause)
         shown = str(self._inside.layout.node / "pause.tar")
-        while (await attempt(*self._enter(), "ctr", "version"))[0] != 0:
+        while (await attempt(*self._enter(), "ctr", "version")).code != 0:
             await asyncio.sleep(_POLL)
-        await run(*self._enter(), "ctr", "--namespace=k8s.io", "images", "import", shown)
+        load = ("ctr", "--namespace=k8s.io", "images", "import", shown)
+        await run(*self._enter(), *load, next_step="Look into containerd's log (--keep-logs).")
 
     def manifests(self) -> Sequence[dict[str, Any]]:
         """The class of the node's volumes, and its DNS."""
@@ -130,9 +137,10 @@ class RealNode:
         program, *first = self._programs.commands[name]
         return (str(init.PROGRAMS / Path(program).name), *first, *arguments)
 
-    def _add_on(self, name: str, *arguments: str) -> Component:
+    def _add_on(self, name: str, *arguments: str, port: int) -> Component:
         quiet = ("env", "OTEL_TRACES_EXPORTER=none")
-        return Component(name=name, command=(*quiet, *self._programs.command(name, *arguments)))
+        command = (*quiet, *self._programs.command(name, *arguments))
+        return Component(name=name, command=command, listens=((self._plan.network.host, port),))
 
 
 def first_process(foundation: int) -> int:

@@ -1,6 +1,5 @@
 """Nodes that run nothing: none at all, or kwok's, whose pods become ready without a container."""
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -8,13 +7,12 @@ from typing import Any
 import yaml
 
 from pequod.dev import components
+from pequod.dev.commands import run
 from pequod.dev.components import Plan
-from pequod.dev.failure import DevError
 from pequod.dev.keeper import Component
 from pequod.dev.programs import Programs
 
 _MANIFESTS = Path(__file__).parents[1] / "manifests"
-_PRINT_TIMEOUT = 20.0
 
 
 class NoNode:
@@ -67,20 +65,10 @@ class SimulatedNode(NoNode):
     async def prepare(self, foundation: int | None) -> None:  # noqa: ARG002 -- the protocol's
         """Write how simulated things live: kwok's own stages, and ours for volumes."""
         config = self._plan.layout.config
-        (config / "kwok-stages.yaml").write_bytes(await self._stages())
+        rebuild = "Delete the cache folder, so that the program is built again."
+        stages = await run(*self._programs.command("kwok-stages"), next_step=rebuild)
+        (config / "kwok-stages.yaml").write_text(stages)
         (config / "kwok-volumes.yaml").write_bytes((_MANIFESTS / "kwok-volumes.yaml").read_bytes())
-
-    async def _stages(self) -> bytes:
-        process = await asyncio.create_subprocess_exec(
-            *self._programs.command("kwok-stages"), stdout=asyncio.subprocess.PIPE
-        )
-        output, _ = await asyncio.wait_for(process.communicate(), timeout=_PRINT_TIMEOUT)
-        if process.returncode != 0:
-            raise DevError(
-                "the control plane program does not know its simulation",
-                next_step="Delete the cache folder, so that the program is built again.",
-            )
-        return output
 
     def components(self) -> Sequence[Component]:
         """Kwok."""
