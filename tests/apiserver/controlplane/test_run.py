@@ -3,6 +3,8 @@
 import os
 import pty
 import signal
+import subprocess
+from contextlib import suppress
 from pathlib import Path
 
 from clusters import PEQUOD
@@ -22,21 +24,23 @@ def test_the_samples_are_applied_and_three_commands_are_named(tmp_path: Path) ->
 
 def test_in_a_terminal_the_table_is_live_and_ctrl_c_ends_it(tmp_path: Path) -> None:
     """Ctrl-C is a character here, and the terminal makes the signal of it."""
-    pid, terminal = pty.fork()
-    if pid == 0:
-        os.environ["PEQUOD_STATE_DIR"] = str(tmp_path)
-        os.environ["TERM"] = "xterm"
-        os.execvp(PEQUOD[0], [*PEQUOD, "dev", "run", "--node=none"])
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        ["setsid", "--ctty", "--wait", *PEQUOD, "dev", "run", "--node=none"],
+        stdin=theirs,
+        stdout=theirs,
+        stderr=theirs,
+        env=os.environ | {"PEQUOD_STATE_DIR": str(tmp_path), "TERM": "xterm"},
+    )
+    os.close(theirs)
     seen = b""
     while b"in-cluster" not in seen:
-        seen += os.read(terminal, 65536)
-    os.write(terminal, b"\x03")
-    try:
-        while chunk := os.read(terminal, 65536):
+        seen += os.read(ours, 65536)
+    os.write(ours, b"\x03")
+    with suppress(OSError):  # The terminal is gone with the last process that had it.
+        while chunk := os.read(ours, 65536):
             seen += chunk
-    except OSError:
-        pass  # The terminal is gone with the last process that had it.
-    _, status = os.waitpid(pid, 0)
-    assert os.waitstatus_to_exitcode(status) == 0, seen.decode()
+    os.close(ours)
+    assert process.wait(timeout=60) == 0, seen.decode()
     assert b"Traceback" not in seen
     assert [path.name for path in (tmp_path / "dev").iterdir()] == [".lock"]
