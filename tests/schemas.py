@@ -32,7 +32,7 @@ class Kind:
 
 
 def load(path: Path) -> list[dict[str, Any]]:
-    return list(yaml.safe_load_all(path.read_text()))
+    return list(yaml.load_all(path.read_bytes(), yaml.CSafeLoader))
 
 
 @cache

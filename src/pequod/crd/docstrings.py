@@ -26,6 +26,7 @@ def class_docstring(cls: type) -> str:
     return _one_paragraph(cls.__doc__ or "")
 
 
+@cache
 def _declared_in(cls: type) -> dict[str, str]:
     tree = ast.parse(textwrap.dedent(inspect.getsource(cls)))
     (definition,) = tree.body
