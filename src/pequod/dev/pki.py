@@ -32,7 +32,7 @@ class Authority:
         self._certificate = (
             _builder(self._name, self._name, self._key.public_key())
             .add_extension(x509.BasicConstraints(ca=True, path_length=0), critical=True)
-            .add_extension(_CA_USAGE, critical=True)
+            .add_extension(_usage(signs_certificates=True), critical=True)
             .sign(self._key, hashes.SHA256())
         )
 
@@ -62,6 +62,9 @@ class Authority:
     ) -> Credential:
         key = ec.generate_private_key(ec.SECP256R1())
         builder = _builder(subject, self._name, key.public_key())
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        builder = builder.add_extension(issuer, critical=False)
+        builder = builder.add_extension(_usage(signs_certificates=False), critical=True)
         builder = builder.add_extension(x509.ExtendedKeyUsage(usages), critical=False)
         if addresses:
             names = x509.SubjectAlternativeName([_alternative(address) for address in addresses])
@@ -87,17 +90,19 @@ def write_private(path: Path, content: bytes) -> None:
     path.write_bytes(content)
 
 
-_CA_USAGE = x509.KeyUsage(
-    digital_signature=True,
-    key_cert_sign=True,
-    crl_sign=True,
-    content_commitment=False,
-    key_encipherment=False,
-    data_encipherment=False,
-    key_agreement=False,
-    encipher_only=False,
-    decipher_only=False,
-)
+def _usage(*, signs_certificates: bool) -> x509.KeyUsage:
+    """What a key is for; strict verifiers ask."""
+    return x509.KeyUsage(
+        digital_signature=True,
+        key_cert_sign=signs_certificates,
+        crl_sign=signs_certificates,
+        content_commitment=False,
+        key_encipherment=False,
+        data_encipherment=False,
+        key_agreement=False,
+        encipher_only=False,
+        decipher_only=False,
+    )
 
 
 def _builder(
@@ -112,6 +117,7 @@ def _builder(
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - _CLOCK_SKEW)
         .not_valid_after(now + _LIFETIME)
+        .add_extension(x509.SubjectKeyIdentifier.from_public_key(key), critical=False)
     )
 
 

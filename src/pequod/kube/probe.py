@@ -69,5 +69,8 @@ class Probe:
         try:
             async with self._session.get(f"{self._access.server}{path}") as answer:
                 return answer.status, await answer.read()
+        except aiohttp.ClientConnectorCertificateError:
+            # Nothing that time would mend.
+            raise
         except (aiohttp.ClientError, TimeoutError):
             return None, b""

@@ -16,6 +16,7 @@ def _context(
     folder: Path, purpose: ssl.Purpose, trusted: Authority, own: Credential
 ) -> ssl.SSLContext:
     context = ssl.create_default_context(purpose, cadata=trusted.certificate.decode())
+    context.verify_flags |= ssl.VERIFY_X509_STRICT
     (folder / "crt").write_bytes(own.certificate)
     (folder / "key").write_bytes(own.key)
     context.load_cert_chain(folder / "crt", folder / "key")
