@@ -1,6 +1,7 @@
 """A control plane that outlives the command that started it."""
 
 import asyncio
+import subprocess
 import sys
 import tempfile
 
@@ -16,22 +17,23 @@ _END_TIMEOUT = 30.0
 async def start_detached(wish: Wish) -> Instance:
     """Start the same command in a session of its own; return once it is ready."""
     with tempfile.TemporaryFile() as said:
-        child = await asyncio.create_subprocess_exec(
-            *_command(wish),
-            stdin=asyncio.subprocess.DEVNULL,
+        # Not asyncio's: its processes are killed when the event loop that started them is closed.
+        child = subprocess.Popen(  # noqa: ASYNC220 -- starting it takes a moment only
+            _command(wish),
+            stdin=subprocess.DEVNULL,
             stdout=said,
             stderr=said,
             start_new_session=True,
         )
         try:
-            while child.returncode is None:
+            while child.poll() is None:
                 instance = _ready_instance(wish.name, child.pid)
                 if instance is not None:
                     return instance
                 await asyncio.sleep(_POLL)
         except BaseException:
             child.terminate()
-            await child.wait()
+            await asyncio.to_thread(child.wait)
             raise
         said.seek(0)
         raise _failure(said.read().decode(errors="replace"))
