@@ -39,7 +39,7 @@ install: setup ## Install the CRDs into a cluster of yours, after asking which
 	@$(BIN)/pequod install
 
 test: setup build tools ## Run every test
-	$(BIN)/pytest -n $(PYTEST_WORKERS) --dist loadgroup
+	$(BIN)/pytest -n $(PYTEST_WORKERS)
 
 e2e: setup build tools ## Run the tests that need a real node
 	$(BIN)/pytest -m e2e

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from xdist.remote import Producer  # type: ignore[import-untyped]
+from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from clusters import SharedControlPlane
 from pequod.dev.node.packages import obstacle
@@ -25,13 +27,25 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedCo
         plane.leave()
 
 
+class OneWorkerForTheRealNode(LoadScopeScheduling):  # type: ignore[misc]
+    """Tests on a real node share it and look at the whole machine: one worker runs them all."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "real node" if nodeid.startswith("tests/e2e/") else nodeid
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    """Every test goes to whichever worker is free, except those on the real node."""
+    return OneWorkerForTheRealNode(config, log)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests on a real node share it, so one worker runs them; elsewhere they are skipped."""
+    """Tests on a real node are skipped where there can be none, but never in CI."""
     problem = obstacle()
     for item in items:
         if E2E in item.path.parents:
             item.add_marker(pytest.mark.e2e)
-            item.add_marker(pytest.mark.xdist_group("real-node"))
             if problem is not None and "CI" not in os.environ:
                 item.add_marker(pytest.mark.skip(reason=str(problem)))
 
