@@ -9,7 +9,6 @@ import typer
 from pequod.cli import terminal
 from pequod.dev.failure import DevError
 from pequod.dev.kubectl import Kubectl
-from pequod.dev.places import shipped
 from pequod.dev.programs import Programs, find_programs
 
 
@@ -79,6 +78,5 @@ def _ask_which(servers: dict[str, str], current: str) -> str:
 
 
 async def _install(programs: Programs, context: str) -> None:
-    folder = shipped("deploy/crds")
-    applied = await Kubectl(programs, f"--context={context}").install_crds(folder)
+    applied = await Kubectl(programs, f"--context={context}").install_crds()
     typer.echo(applied.strip())

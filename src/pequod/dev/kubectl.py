@@ -1,15 +1,22 @@
 """kubectl, for what it does best: applying manifests."""
 
+import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
 import yaml
 
+from pequod.api import KINDS
+from pequod.api.meta import CATEGORY
 from pequod.dev.commands import attempt
 from pequod.dev.failure import DevError
 from pequod.dev.layout import Layout
+from pequod.dev.places import shipped
 from pequod.dev.programs import Programs
+
+_DISCOVERY_TIMEOUT = 30.0
+_POLL = 0.05
 
 KUBECTL_CACHE = "kubectl"
 """Where kubectl keeps what it knows of a control plane, in that one's directory."""
@@ -38,12 +45,27 @@ class Kubectl:
         """Apply every manifest of a folder, and return what kubectl says about them."""
         return await self.run("apply", "--server-side", f"--filename={folder}")
 
-    async def install_crds(self, folder: Path) -> str:
-        """Apply CRDs, return once their kinds can be used, and say what was done."""
-        said = await self.apply_folder(folder)
-        established = ("--for=condition=Established", "--timeout=30s")
-        await self.run("wait", *established, f"--filename={folder}")
+    async def install_crds(self) -> str:
+        """Apply our CRDs, return once their kinds can be found, and say what was done."""
+        said = await self.apply_folder(shipped("deploy/crds"))
+        ours = {resource.definition.name for resource in KINDS}
+        try:
+            async with asyncio.timeout(_DISCOVERY_TIMEOUT):
+                # What kubectl remembers from before would hide the new kinds; this also renews it.
+                while not ours <= await self._listed_kinds():
+                    await asyncio.sleep(_POLL)
+        except TimeoutError as error:
+            raise DevError(
+                f"{_DISCOVERY_TIMEOUT:.0f} s after their CRDs were applied, the API server does "
+                f"not list {', '.join(sorted(ours))}",
+                next_step="Look at the conditions of the CRDs: `kubectl describe crds`.",
+            ) from error
         return said
+
+    async def _listed_kinds(self) -> set[str]:
+        """Our kinds as the API server lists them; another API that is away is no reason to fail."""
+        listing = ("api-resources", f"--categories={CATEGORY}", "--output=name")
+        return {*(await attempt(*self._command, *listing)).output.split()}
 
     async def run(self, *arguments: str, stdin: bytes = b"") -> str:
         """Run kubectl and return what it printed."""

@@ -15,7 +15,6 @@ from pequod.dev.node import Node, leftovers
 from pequod.dev.node.network import Slot, claim_slot
 from pequod.dev.node.real import RealNode
 from pequod.dev.node.simulated import NoNode, SimulatedNode
-from pequod.dev.places import shipped
 from pequod.dev.ports import free_ports
 from pequod.dev.programs import Programs
 from pequod.dev.wish import Wish
@@ -31,7 +30,7 @@ async def session(wish: Wish, found: Programs) -> AsyncIterator[ControlPlane]:
     try:
         async with _first_that_starts(wish, found, instance, state) as plane:
             if wish.crds:
-                await plane.kubectl.install_crds(shipped("deploy/crds"))
+                await plane.kubectl.install_crds()
             state.phase = "Ready"
             state.server = plane.plan.server
             if plane.plan.network.node is not None:
