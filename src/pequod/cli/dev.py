@@ -16,7 +16,6 @@ from pequod.cli import terminal
 from pequod.dev import instances
 from pequod.dev.components import NodeKind
 from pequod.dev.failure import DevError
-from pequod.dev.kubectl import KUBECTL_CACHE
 from pequod.dev.programs import find_programs
 from pequod.dev.wish import Wish, programs_for
 
@@ -162,7 +161,7 @@ async def _kubectl_command(arguments: list[str]) -> list[str]:
     if "KUBECONFIG" not in os.environ:
         instance, _ = instances.find("default")
         os.environ["KUBECONFIG"] = str(instance.layout.kubeconfig)
-        os.environ["KUBECACHEDIR"] = str(instance.layout.root / KUBECTL_CACHE)
+        os.environ["KUBECACHEDIR"] = str(instance.layout.kubectl_cache)
     with terminal.build_progress() as report:
         programs = await find_programs(("kubectl",), report)
     return [*programs.command("kubectl", *arguments)]

@@ -8,7 +8,6 @@ import typer
 
 from pequod.cli import terminal
 from pequod.dev.failure import DevError
-from pequod.dev.kubectl import Kubectl
 from pequod.dev.programs import Programs, find_programs
 
 
@@ -30,6 +29,8 @@ def install(
 
 async def _look_around() -> tuple[Programs, dict[str, str], str]:
     """kubectl, the server behind each context of the user's kubeconfig, and the current context."""
+    from pequod.dev.kubectl import Kubectl
+
     with terminal.build_progress() as report:
         programs = await find_programs(("kubectl",), report)
     text = await Kubectl(programs).run("config", "view", "--output=json")
@@ -78,5 +79,7 @@ def _ask_which(servers: dict[str, str], current: str) -> str:
 
 
 async def _install(programs: Programs, context: str) -> None:
+    from pequod.dev.kubectl import Kubectl
+
     applied = await Kubectl(programs, f"--context={context}").install_crds()
     typer.echo(applied.strip())

@@ -68,16 +68,14 @@ class ControlPlane:
 
     async def failed(self) -> None:
         """Wait until a component cannot be kept running, and raise what is known of it."""
-        done, _ = await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
-        for task in done:
-            task.result()
+        await asyncio.wait(self._tasks.values(), return_when=asyncio.FIRST_COMPLETED)
+        self._raise_failures()
 
     async def stop(self) -> None:
-        """End every component, then whatever the node left on the machine."""
+        """End every component; what else there is goes with the directory of the control plane."""
         for task in self._tasks.values():
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        await self._node.clean_up()
 
     def _keep(self, name: str, arguments: list[str], *, inside: bool = False) -> None:
         command = self._programs.command(name, *arguments)

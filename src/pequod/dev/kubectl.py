@@ -18,9 +18,6 @@ from pequod.dev.programs import Programs
 _DISCOVERY_TIMEOUT = 30.0
 _POLL = 0.05
 
-KUBECTL_CACHE = "kubectl"
-"""Where kubectl keeps what it knows of a control plane, in that one's directory."""
-
 
 class Kubectl:
     """kubectl with some options, such as whose credentials to use."""
@@ -31,7 +28,7 @@ class Kubectl:
     @classmethod
     def of(cls, programs: Programs, layout: Layout) -> Self:
         """Kubectl for one control plane; what it remembers of it ends with it."""
-        cache = layout.root / KUBECTL_CACHE
+        cache = layout.kubectl_cache
         return cls(programs, f"--kubeconfig={layout.kubeconfig}", f"--cache-dir={cache}")
 
     async def apply(self, objects: Sequence[dict[str, Any]]) -> None:

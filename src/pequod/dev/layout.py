@@ -40,6 +40,11 @@ class Layout:
         """The kubeconfig of the administrator."""
         return self.root / "kubeconfig"
 
+    @property
+    def kubectl_cache(self) -> Path:
+        """What kubectl remembers of this control plane; it ends with it."""
+        return self.root / "kubectl"
+
     def kubeconfig_of(self, user: str) -> Path:
         """The kubeconfig of one component."""
         return self.config / f"{user}.kubeconfig"

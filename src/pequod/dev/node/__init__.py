@@ -37,6 +37,3 @@ class Node(Protocol):
 
     def seen_inside(self) -> Plan:
         """The plan with its paths as such a program sees them."""
-
-    async def clean_up(self) -> None:
-        """Remove everything that outlives the processes."""

@@ -25,7 +25,6 @@ from pequod.dev.node.configuration import (
     write_configuration,
 )
 from pequod.dev.node.images import write_image
-from pequod.dev.node.leftovers import remove_leftovers
 from pequod.dev.node.network import Slot, connect, mark
 from pequod.dev.programs import Programs
 
@@ -121,10 +120,6 @@ class RealNode:
     def seen_inside(self) -> Plan:
         """Everything is below one directory there."""
         return self._inside
-
-    async def clean_up(self) -> None:
-        """Remove what outlives the namespaces."""
-        await asyncio.to_thread(remove_leftovers, self._plan.layout)
 
     def _enter(self) -> tuple[str, ...]:
         # Entering a pid namespace needs a second process, which must not outlive the first.

@@ -49,9 +49,6 @@ class NoNode:
         """There is no inside."""
         return self._plan
 
-    async def clean_up(self) -> None:
-        """Nothing to remove."""
-
 
 class SimulatedNode(NoNode):
     """One large node by kwok: pods run, Jobs complete, volumes are bound."""
