@@ -19,6 +19,9 @@ from pequod.api.meta import (
 
 API_VERSION = "ajj.io/v1"
 
+ACKNOWLEDGE_IDENTITY = "pequod.io/acknowledge-identity"
+"""Annotation of a Cluster: the UID of the cluster that may take the place of the pinned one."""
+
 
 class ClusterSync(Declared, frozen=True):
     """What may happen on a cluster without somebody asking for it."""
@@ -70,7 +73,7 @@ class ClusterStatus(Status):
     same address is not this one."""
 
     last_probe_time: Timestamp | None = None
-    """When the cluster was last asked."""
+    """When the cluster was last asked, to within five minutes while nothing changes."""
 
 
 @crd(

@@ -1,0 +1,69 @@
+"""Every reason that a condition or an event of ours can give: a word, and what it means.
+
+A reason is a string wherever one is expected; its sentence goes into `docs/reference/reasons.md`.
+"""
+
+from typing import Final, Self
+
+REASONS: Final[dict[str, "Reason"]] = {}
+
+
+class Reason(str):
+    """One word for programs, explained for people."""
+
+    __slots__ = ("sentence",)
+    sentence: str
+
+    def __new__(cls, word: str, sentence: str) -> Self:
+        """Make a reason and remember it for the reference."""
+        made = super().__new__(cls, word)
+        made.sentence = sentence
+        REASONS[word] = made
+        return made
+
+
+SUCCEEDED = Reason("Succeeded", "The step is done for this generation of the spec.")
+PROGRESSING = Reason("Progressing", "This generation of the spec has not come to that step yet.")
+SUSPENDED = Reason("Suspended", "The object asks to be left alone, and always has.")
+INTERNAL_ERROR = Reason(
+    "InternalError", "The controller failed on this object in a way that it should not; it retries."
+)
+PASS_TIMED_OUT = Reason("PassTimedOut", "Looking at the object took longer than it may; retried.")
+UNREADABLE = Reason("Unreadable", "The stored object does not fit its schema; edit it to go on.")
+
+API_ERROR = Reason("ApiError", "The API server refused a request in an unusual way.")
+BAD_CREDENTIALS = Reason("BadCredentials", "Credentials for an API server cannot be used.")
+NOT_LEADING = Reason("NotLeading", "Another replica may be leading; nothing is written here.")
+UNKNOWN_KIND = Reason("UnknownKind", "The API server does not serve a kind that is needed.")
+UNREACHABLE = Reason("Unreachable", "No connection to the API server could be made.")
+UNTRUSTED_SERVER = Reason("UntrustedServer", "The server's certificate does not prove who it is.")
+TIMED_OUT = Reason("TimedOut", "The API server did not answer in time.")
+BROKEN_ANSWER = Reason("BrokenAnswer", "The API server's answer ended early or made no sense.")
+BAD_REQUEST = Reason("BadRequest", "The API server did not understand a request.")
+UNAUTHORIZED = Reason("Unauthorized", "The API server does not accept the credentials.")
+FORBIDDEN = Reason("Forbidden", "The account may not do what is needed.")
+NOT_FOUND = Reason("NotFound", "An object that is needed is not there.")
+CONFLICT = Reason("Conflict", "An object was changed by somebody else at the same time.")
+ALREADY_EXISTS = Reason("AlreadyExists", "An object that was to be created is there already.")
+FIELD_CONFLICT = Reason("FieldConflict", "Somebody else manages fields that were to be applied.")
+EXPIRED = Reason("Expired", "The API server no longer knows that version of the past.")
+TOO_LARGE = Reason("TooLarge", "A request is larger than the API server takes.")
+INVALID = Reason("Invalid", "An object breaks rules of its kind.")
+OVERLOADED = Reason("Overloaded", "The API server asks for fewer requests.")
+SERVER_ERROR = Reason("ServerError", "The API server has a problem of its own.")
+
+SLOW = Reason("Slow", "The cluster answers, but takes its time.")
+SECRET_NOT_FOUND = Reason("SecretNotFound", "The Secret that is referred to is not there.")
+KEY_NOT_FOUND = Reason("KeyNotFound", "The Secret does not have the key that is referred to.")
+INVALID_KUBECONFIG = Reason(
+    "InvalidKubeconfig", "The kubeconfig holds something that is not allowed, or lacks something."
+)
+ADDRESS_REFUSED = Reason(
+    "AddressRefused", "The kubeconfig points to an address that tenants may not reach."
+)
+OWN_CLUSTER = Reason(
+    "OwnCluster", "A kubeconfig leads to the operator's own cluster, which needs none."
+)
+IDENTITY_CHANGED = Reason(
+    "IdentityChanged", "Another cluster answers at this address than the one that was registered."
+)

@@ -1,0 +1,54 @@
+"""Connections to the clusters that objects describe: one for each, shared by all who use it."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import aiohttp
+
+from pequod.base.tasks import end_soon
+from pequod.kube.auth import Access
+from pequod.kube.client import Client
+from pequod.kube.objects import Key
+from pequod.kube.transport import Fence, Transport
+
+
+@dataclass(frozen=True, slots=True)
+class _Connection:
+    version: str
+    client: Client
+
+
+class Clusters:
+    """The clusters other than our own, by the keys of the objects that describe them."""
+
+    def __init__(
+        self, *, fence: Fence | None, resolver: Callable[[], aiohttp.abc.AbstractResolver]
+    ) -> None:
+        self._fence = fence
+        self._resolver = resolver
+        self._connections: dict[Key, _Connection] = {}
+
+    def known(self, key: Key, version: str) -> Client | None:
+        """The connection of a cluster, if it was made from this version of its credentials."""
+        connection = self._connections.get(key)
+        return connection.client if connection and connection.version == version else None
+
+    def connect(self, key: Key, version: str, access: Access) -> Client:
+        """A connection with new credentials; the one before it is closed."""
+        self.drop(key)
+        transport = Transport(access, name="remote", fence=self._fence, resolver=self._resolver())
+        client = Client(transport)
+        self._connections[key] = _Connection(version, client)
+        return client
+
+    def drop(self, key: Key) -> None:
+        """Close a connection that nobody may use any more."""
+        connection = self._connections.pop(key, None)
+        if connection is not None:
+            end_soon(connection.client.transport.close())
+
+    async def close(self) -> None:
+        """Close every connection."""
+        for connection in self._connections.values():
+            await connection.client.transport.close()
+        self._connections.clear()

@@ -1,0 +1,61 @@
+"""Plain functions over plain objects, and the part of their metadata that we keep."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import msgspec
+
+Object = dict[str, Any]
+"""An object as JSON has it: what we apply is not ours to type."""
+
+
+class Key(NamedTuple):
+    """An object among those of its kind."""
+
+    namespace: str
+    """Empty for cluster-scoped objects."""
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+class Metadata(msgspec.Struct, frozen=True, rename="camel", gc=False):
+    """The least that one has to know of an object."""
+
+    name: str
+    namespace: str = ""
+    uid: str = ""
+    resource_version: str = ""
+
+    @property
+    def key(self) -> Key:
+        """Its key."""
+        return Key(self.namespace, self.name)
+
+
+class Named(msgspec.Struct, frozen=True):
+    """Any object, seen by its metadata only."""
+
+    metadata: Metadata
+
+
+def version_number(resource_version: str) -> int | None:
+    """A resource version as a number, or None where an API server has versions of another kind.
+
+    Those of one resource can be compared with each other: Kubernetes says so since 1.35.
+    """
+    return int(resource_version) if resource_version.isdecimal() else None
+
+
+def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> Object:
+    """The JSON merge patch (RFC 7396) that turns one object into the other; empty when equal."""
+    patch: Object = {name: None for name in before if name not in after}
+    for name, value in after.items():
+        old = before.get(name)
+        if isinstance(old, dict) and isinstance(value, dict):
+            if inner := merge_patch(old, value):
+                patch[name] = inner
+        elif name not in before or old != value:
+            patch[name] = value
+    return patch

@@ -1,0 +1,334 @@
+"""The connection to one API server: pooled, bounded, timed, counted and fenced.
+
+Requests go through `send`, streams through `stream`. Not more than `Limits.in_flight` requests run
+at a time; when the server asks for patience (429), every request waits. A write is checked against
+the fence at the last moment before its bytes leave.
+"""
+
+import asyncio
+import ssl
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import aiohttp
+from aiohttp.connector import Connection
+from aiohttp.tracing import Trace
+from multidict import CIMultiDict
+from opentelemetry import trace
+from prometheus_client import Counter, Gauge, Histogram
+from yarl import URL
+
+from pequod.base.backoff import Backoff
+from pequod.kube.auth import Access, Identity
+from pequod.kube.errors import (
+    BrokenAnswerError,
+    NoAnswerError,
+    OverloadedError,
+    TimedOutError,
+    UnauthorizedError,
+    UnreachableError,
+    UntrustedServerError,
+    api_error,
+)
+
+_USER_AGENT = "pequod"
+_READ_BUFFER = 2**18
+_LARGEST_ANSWER = 256 * 2**20
+_READS = frozenset({"GET", "HEAD"})
+
+_requests = Counter(
+    "pequod_api_requests_total",
+    "Requests to API servers.",
+    ("cluster", "verb", "resource", "code"),
+)
+_durations = Histogram(
+    "pequod_api_request_duration_seconds",
+    "How long API servers took to answer, without waiting on our side.",
+    ("cluster", "verb"),
+    buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30),
+)
+_in_flight = Gauge("pequod_api_requests_in_flight", "Requests without an answer.", ("cluster",))
+_throttled = Counter(
+    "pequod_api_throttled_total", "Answers that asked for fewer requests.", ("cluster",)
+)
+
+_tracer = trace.get_tracer("pequod.kube")
+
+Fence = Callable[[], None]
+"""Raises FencedError when nothing may be written any more."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How much of an API server one of us takes."""
+
+    in_flight: int = 32
+    timeout: float = 30.0
+    """Seconds for one request from its first byte to the last of the answer."""
+    connect: float = 10.0
+    patience: float = 60.0
+    """Seconds after which a request that the server keeps putting off is given up."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One request, ready to be sent."""
+
+    method: str
+    path: str
+    """Path and query, encoded."""
+    body: bytes | None = None
+    headers: tuple[tuple[str, str], ...] = ()
+    verb: str = ""
+    """What metrics call it: get, list, apply …"""
+    resource: str = ""
+    timeout: float | None = None
+
+    @property
+    def writes(self) -> bool:
+        """Whether it changes something."""
+        return self.method not in _READS
+
+
+class _FencedConnector(aiohttp.TCPConnector):
+    """Looks at the fence once more when a connection is there: making one may have taken long."""
+
+    fence: Fence | None = None
+
+    async def connect(
+        self,
+        req: aiohttp.ClientRequest,
+        traces: list[Trace],
+        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109 -- aiohttp's own signature
+    ) -> Connection:
+        """A connection for a request that may still be made."""
+        connection = await super().connect(req, traces, timeout)
+        if self.fence is not None and req.method not in _READS:
+            try:
+                self.fence()
+            except BaseException:
+                connection.release()
+                raise
+        return connection
+
+
+class Transport:
+    """Everything that we share of one API server."""
+
+    def __init__(
+        self,
+        access: Access,
+        *,
+        name: str = "own",
+        limits: Limits | None = None,
+        fence: Fence | None = None,
+        resolver: aiohttp.abc.AbstractResolver | None = None,
+    ) -> None:
+        self.access = access
+        self.name = name
+        self.limits = limits or Limits()
+        self._fence = fence
+        self._resolver = resolver
+        self._slots = asyncio.Semaphore(self.limits.in_flight)
+        self._session: aiohttp.ClientSession | None = None
+        self._shown: Identity | None = None
+        self._closing: set[asyncio.Task[None]] = set()
+        self._resume_at = 0.0
+        self._backoff = Backoff(first=0.25, limit=10.0)
+        self._base = access.endpoint.server.rstrip("/")
+        self._flying = _in_flight.labels(name)
+
+    async def send(self, request: Request) -> bytes:
+        """Send a request and return the answer's body; everything but success is an error."""
+        with _tracer.start_as_current_span(request.verb or request.method) as span:
+            if span.is_recording():
+                span.set_attribute("k8s.resource", request.resource)
+                span.set_attribute("url.path", request.path.partition("?")[0])
+            return await self._until_taken(request)
+
+    async def _until_taken(self, request: Request) -> bytes:
+        """Send a request again for as long as the server asks for patience, within reason."""
+        clock = asyncio.get_running_loop().time
+        deadline = clock() + self.limits.patience
+        refused = 0
+        while True:
+            try:
+                async with self._slots:
+                    if (wait := self._resume_at - clock()) > 0:
+                        await asyncio.sleep(wait)
+                    return await self._authenticated(request)
+            except OverloadedError as error:
+                refused += 1
+                _throttled.labels(self.name).inc()
+                after = error.retry_after
+                delay = after if after is not None else self._backoff.delay(refused)
+                resume_at = clock() + delay
+                if resume_at > deadline:
+                    raise
+                self._resume_at = max(self._resume_at, resume_at)
+                # A little later than the others: not everybody at the same moment.
+                await asyncio.sleep(delay + self._backoff.delay(1))
+
+    async def _authenticated(self, request: Request) -> bytes:
+        """Send a request; credentials that were refused get a second chance to be up to date."""
+        credentials = self.access.credentials
+        shown = await credentials.current()
+        try:
+            return await self._once(request, shown)
+        except UnauthorizedError:
+            # They may have been renewed while the request was on its way.
+            if (now := await credentials.current()) == shown:
+                credentials.rejected()
+                now = await credentials.current()
+            if now == shown:
+                raise
+            return await self._once(request, now)
+
+    async def _once(self, request: Request, identity: Identity) -> bytes:
+        if self._fence is not None and request.writes:
+            self._fence()
+        started = time.monotonic()
+        limit = request.timeout or self.limits.timeout
+        total = aiohttp.ClientTimeout(total=limit, sock_connect=self.limits.connect)
+        code = "none"
+        self._flying.inc()
+        try:
+            async with self._translated(request), self._opened(request, identity, total) as answer:
+                body = await _whole(answer)
+                code = str(answer.status)
+        finally:
+            self._flying.dec()
+            _requests.labels(self.name, request.verb, request.resource, code).inc()
+        _durations.labels(self.name, request.verb).observe(time.monotonic() - started)
+        if answer.status >= 300:
+            raise api_error(answer.status, body, retry_after=answer.headers.get("Retry-After"))
+        return body
+
+    @asynccontextmanager
+    async def stream(self, request: Request, *, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
+        """An answer that goes on; ends with an error after `idle` seconds without a byte."""
+        timeout = aiohttp.ClientTimeout(
+            total=None, sock_connect=self.limits.connect, sock_read=idle
+        )
+        identity = await self.access.credentials.current()
+        async with self._translated(request), self._opened(request, identity, timeout) as answer:
+            code = answer.status
+            _requests.labels(self.name, request.verb, request.resource, str(code)).inc()
+            if code >= 300:
+                if code == 401:
+                    self.access.credentials.rejected()
+                body = await _whole(answer)
+                raise api_error(code, body, retry_after=answer.headers.get("Retry-After"))
+            try:
+                yield answer.content.iter_any()
+            finally:
+                # Nothing of a stream that is left is worth a farewell.
+                connection = answer.connection
+                if connection is not None and connection.transport is not None:
+                    connection.transport.abort()
+
+    @asynccontextmanager
+    async def _opened(
+        self, request: Request, identity: Identity, limits: aiohttp.ClientTimeout
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        session = self._session_for(identity)
+        headers = CIMultiDict(request.headers)
+        if identity.authorization is not None:
+            headers["Authorization"] = identity.authorization
+        async with session.request(
+            request.method,
+            URL(self._base + request.path, encoded=True),
+            data=request.body,
+            headers=headers,
+            timeout=limits,
+            # Credentials are for the server that we were told of, not for one that it names.
+            allow_redirects=False,
+            proxy=self.access.endpoint.proxy,
+            server_hostname=self.access.endpoint.server_name,
+        ) as answer:
+            yield answer
+
+    def _session_for(self, identity: Identity) -> aiohttp.ClientSession:
+        """The session of an identity; another certificate means another one."""
+        if self._session is not None:
+            if self._shown is identity or (
+                self._shown is not None and self._shown.certificate == identity.certificate
+            ):
+                return self._session
+            self._retire(self._session)
+        endpoint = self.access.endpoint
+        secure = endpoint.server.lower().startswith("https:")
+        tls = endpoint.tls(identity.certificate) if secure else True
+        connector = _FencedConnector(
+            ssl=tls, limit=0, keepalive_timeout=75.0, resolver=self._resolver, ttl_dns_cache=30
+        )
+        connector.fence = self._fence
+        self._shown = identity
+        self._session = aiohttp.ClientSession(
+            connector=connector,
+            headers={"User-Agent": _USER_AGENT},
+            read_bufsize=_READ_BUFFER,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=True,
+        )
+        return self._session
+
+    def _retire(self, session: aiohttp.ClientSession) -> None:
+        """Close a session once the requests that use it have had their time."""
+
+        async def later() -> None:
+            await asyncio.sleep(self.limits.timeout)
+            await session.close()
+
+        task = asyncio.create_task(later(), name="retire connections")
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+        task.add_done_callback(lambda _: asyncio.ensure_future(session.close()))
+
+    @asynccontextmanager
+    async def _translated(self, request: Request) -> AsyncIterator[None]:
+        """Say what went wrong in our own terms."""
+        what = f"{request.method} {self._base}{request.path.partition('?')[0]}"
+        try:
+            yield
+        except (aiohttp.ConnectionTimeoutError, TimeoutError) as error:
+            raise TimedOutError(f"{what}: no answer in time") from error
+        except (aiohttp.ClientSSLError, ssl.SSLError) as error:
+            raise UntrustedServerError(f"{what}: {_tls_problem(error)}") from error
+        except (aiohttp.ClientConnectorError, aiohttp.ClientProxyConnectionError) as error:
+            raise UnreachableError(f"{what}: {error.strerror or error}") from error
+        except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError) as error:
+            raise BrokenAnswerError(f"{what}: the connection ended early") from error
+        except UnicodeError as error:
+            raise UnreachableError(f"{what}: that is no name of a host") from error
+        except (aiohttp.ClientError, OSError) as error:
+            raise NoAnswerError(f"{what}: {type(error).__name__}") from error
+
+    async def close(self) -> None:
+        """End every connection."""
+        for task in tuple(self._closing):
+            task.cancel()
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+
+async def _whole(answer: aiohttp.ClientResponse) -> bytes:
+    """The body of an answer, as long as it is not one that would fill our memory."""
+    if (answer.content_length or _LARGEST_ANSWER + 1) <= _LARGEST_ANSWER:
+        return await answer.read()
+    parts: list[bytes] = []
+    size = 0
+    async for part in answer.content.iter_any():
+        size += len(part)
+        if size > _LARGEST_ANSWER:
+            raise BrokenAnswerError(f"the answer is larger than {_LARGEST_ANSWER // 2**20} MiB")
+        parts.append(part)
+    return b"".join(parts)
+
+
+def _tls_problem(error: Exception) -> str:
+    cause = getattr(error, "certificate_error", None) or getattr(error, "os_error", None) or error
+    return str(getattr(cause, "verify_message", "") or getattr(cause, "reason", "") or cause)
