@@ -26,11 +26,11 @@ $(STAMP): requirements/dev.txt pyproject.toml
 build: setup ## Build the control plane into the cache (minutes the first time, then nothing)
 	@$(BIN)/pequod dev build
 
-run: setup ## Start a control plane, install the CRDs, apply the samples and show them; Ctrl-C ends it
+run: setup ## Start a control plane and the operator, apply the samples and show them; Ctrl-C ends it
 	@$(BIN)/pequod dev run
 
-up: setup ## Start a control plane with the CRDs in the background
-	@$(BIN)/pequod dev up --detach --crds
+up: setup ## Start a control plane with the operator in the background
+	@$(BIN)/pequod dev up --detach --operator
 
 down: setup ## End what `make up` started
 	@$(BIN)/pequod dev down

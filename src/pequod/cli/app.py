@@ -2,7 +2,7 @@
 
 import typer
 
-from pequod.cli import dev, install
+from pequod.cli import dev, install, operator
 
 app = typer.Typer(
     name="pequod",
@@ -12,6 +12,7 @@ app = typer.Typer(
 )
 app.add_typer(dev.app, name="dev")
 app.command("install")(install.install)
+app.command("operator")(operator.operator)
 
 
 def main() -> None:

@@ -35,19 +35,22 @@ KeepLogs = Annotated[
 
 
 @app.command()
-def up(
+def up(  # noqa: PLR0913 -- a signature is the command line
     *,
     detach: Annotated[bool, typer.Option("--detach", help="Go on in the background.")] = False,
     node: NodeOption = "simulated",
     name: Name = "default",
     port: Port = 0,
     crds: Annotated[bool, typer.Option("--crds", help="Install Pequod's CRDs as well.")] = False,
+    operator: Annotated[
+        bool, typer.Option("--operator", help="Install the CRDs and run the operator as well.")
+    ] = False,
     keep_logs: KeepLogs = None,
 ) -> None:
     """Start a control plane; Ctrl-C ends it and leaves nothing behind."""
     from pequod.cli.foreground import run_in_foreground
 
-    wish = Wish(name=name, node=node, port=port, crds=crds, keep_logs=keep_logs)
+    wish = Wish(name=name, node=node, port=port, crds=crds, operator=operator, keep_logs=keep_logs)
     terminal.run(lambda: _detached(wish) if detach else run_in_foreground(wish))
 
 
@@ -70,10 +73,10 @@ def run(
     port: Port = 0,
     keep_logs: KeepLogs = None,
 ) -> None:
-    """Start a control plane, install the CRDs, apply the samples and show them live."""
+    """Start a control plane with the operator, apply the samples and show them live."""
     from pequod.cli.foreground import run_with_samples
 
-    wish = Wish(name=name, node=node, port=port, crds=True, keep_logs=keep_logs)
+    wish = Wish(name=name, node=node, port=port, operator=True, keep_logs=keep_logs)
     terminal.run(lambda: run_with_samples(wish))
 
 

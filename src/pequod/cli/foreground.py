@@ -92,11 +92,22 @@ def _say_what_to_try(plane: ControlPlane) -> None:
     )
 
 
+async def _show_changes(probe: Probe) -> None:
+    """Print the table each time that it has changed: for a log, or a program that reads along."""
+    shown = ""
+    while True:
+        with terminal.output.capture() as capture:
+            terminal.output.print(await samples_table(probe))
+        if capture.get() != shown:
+            shown = capture.get()
+            terminal.say(shown)
+        await asyncio.sleep(_REFRESH)
+
+
 async def _show_samples(plane: ControlPlane) -> None:
     async with Probe(access(plane.plan)) as probe:
         if not terminal.output.is_terminal:
-            terminal.output.print(await samples_table(probe))
-            return
+            await _show_changes(probe)
         with Live(await samples_table(probe), console=terminal.output) as live:
             while True:
                 await asyncio.sleep(_REFRESH)

@@ -9,7 +9,8 @@ import yaml
 
 from pequod.api import KINDS
 from pequod.crd.definition import custom_resource_definition
-from pequod.crd.reference import reference_page
+from pequod.crd.rbac import operator_rbac
+from pequod.crd.reference import reasons_page, reference_page
 
 ROOT = Path(__file__).parents[3]
 
@@ -22,12 +23,14 @@ def generated_files(root: Path) -> Iterator[tuple[Path, str]]:
         yield root / f"deploy/crds/{definition.group}_{definition.plural}.yaml", _yaml(crd)
         page = root / f"docs/reference/{definition.kind.lower()}.md"
         yield page, reference_page(resource)
+    yield root / "docs/reference/reasons.md", reasons_page()
+    yield root / "deploy/rbac/operator.yaml", _yaml(*operator_rbac())
 
 
 def outdated_files(root: Path) -> list[Path]:
     """Files whose content differs, and files in the generated folders that nothing generates."""
     wanted = dict(generated_files(root))
-    folders = (root / "deploy/crds", root / "docs/reference")
+    folders = (root / "deploy/crds", root / "deploy/rbac", root / "docs/reference")
     present = {path for folder in folders for path in folder.glob("*") if path.is_file()}
     differing = {path for path, text in wanted.items() if not _holds(path, text)}
     return sorted(differing | (present - wanted.keys()))
@@ -60,11 +63,11 @@ def _holds(path: Path, text: str) -> bool:
     return path.is_file() and path.read_text() == text
 
 
-def _yaml(crd: dict[str, Any]) -> str:
-    text: str = yaml.dump(
-        crd, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100
+def _yaml(*documents: dict[str, Any]) -> str:
+    text: str = yaml.dump_all(
+        documents, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100
     )
-    return f"# Generated from pequod.api by `make generate`; do not edit.\n{text}"
+    return f"# Generated from the sources by `make generate`; do not edit.\n{text}"
 
 
 if __name__ == "__main__":

@@ -6,8 +6,27 @@ from typing import Any
 import msgspec
 
 from pequod.api.meta import Resource
+from pequod.api.reasons import REASONS
 from pequod.crd.definition import custom_resource_definition
 from pequod.crd.schema import Schema
+
+
+def reasons_page() -> str:
+    """The reference of every reason that a condition can give."""
+    rows = [f"| `{word}` | {reason.sentence} |" for word, reason in sorted(REASONS.items())]
+    return "\n".join(
+        [
+            "# Reasons",
+            "",
+            "What the `reason` of a condition or an event of ours means. The message beside it",
+            "names the object and says what to do next.",
+            "",
+            "| reason | means |",
+            "|---|---|",
+            *rows,
+            "",
+        ]
+    )
 
 
 def reference_page(resource: type[Resource[Any, Any]]) -> str:

@@ -77,6 +77,8 @@ def _command(wish: Wish) -> list[str]:
     options = [f"--name={wish.name}", f"--node={wish.node}", f"--port={wish.port}"]
     if wish.crds:
         options.append("--crds")
+    if wish.operator:
+        options.append("--operator")
     if wish.keep_logs is not None:
         options.append(f"--keep-logs={wish.keep_logs}")
     return [sys.executable, "-m", "pequod", "dev", "up", *options]

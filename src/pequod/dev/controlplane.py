@@ -1,8 +1,8 @@
 """A control plane, running: started in order, kept running, ended without a trace."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from pequod.dev import components
@@ -12,6 +12,7 @@ from pequod.dev.failure import DevError
 from pequod.dev.keeper import Component, Keeper
 from pequod.dev.kubectl import Kubectl
 from pequod.dev.node import Node
+from pequod.dev.operator import operator, operator_ready, write_operator_account
 from pequod.dev.programs import Programs
 from pequod.kube.probe import Probe
 
@@ -65,6 +66,13 @@ class ControlPlane:
         self._keep("kube-scheduler", components.scheduler(self.plan))
         for component in self._node.components():
             self._run(component)
+
+    async def run_operator(self, *, name: str) -> None:
+        """Run the operator as well; return once it can reconcile."""
+        async with asyncio.timeout(START_TIMEOUT):
+            await write_operator_account(self.plan, self.kubectl, name=name)
+            self._run(operator(self.plan))
+            await self._until("the operator is ready", lambda: operator_ready(self.plan))
 
     async def failed(self) -> None:
         """Wait until a component cannot be kept running, and raise what is known of it."""
@@ -132,17 +140,24 @@ async def _accounts_exist(probe: Probe) -> bool:
     return await probe.read("/api/v1/namespaces/default/serviceaccounts/default") is not None
 
 
+@contextmanager
+def patience(plane: ControlPlane) -> Iterator[None]:
+    """Say what was waited for when it took too long."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise DevError(
+            f"after {START_TIMEOUT:.0f} s it was still not true that {plane.waiting_until}",
+            next_step="Is the machine very busy? Try again, with --keep-logs to see more.",
+        ) from error
+
+
 @asynccontextmanager
 async def running(plane: ControlPlane, *, name: str) -> AsyncIterator[ControlPlane]:
     """A control plane that is up inside the block and gone after it."""
     try:
-        try:
+        with patience(plane):
             await plane.start(name=name)
-        except TimeoutError as error:
-            raise DevError(
-                f"after {START_TIMEOUT:.0f} s it was still not true that {plane.waiting_until}",
-                next_step="Is the machine very busy? Try again, with --keep-logs to see more.",
-            ) from error
         yield plane
     finally:
         await plane.stop()

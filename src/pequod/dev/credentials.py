@@ -3,7 +3,7 @@
 from pequod.dev.components import FRONT_PROXY, LOOPBACK, REAL_NODE, Plan
 from pequod.dev.kubeconfig import kubeconfig
 from pequod.dev.pki import Authority, Credential, service_account_keys, write_private
-from pequod.kube.probe import Access
+from pequod.kube.auth import Access, ClientCertificate, Endpoint, Fixed, Identity
 
 ADMINISTRATORS = "system:masters"
 
@@ -49,11 +49,12 @@ def _write_etcd_credentials(plan: Plan) -> None:
 def access(plan: Plan) -> Access:
     """How the administrator reaches the API server."""
     pki = plan.layout.pki
+    certificate = ClientCertificate(
+        (pki / "admin.crt").read_bytes(), (pki / "admin.key").read_bytes()
+    )
     return Access(
-        server=plan.server,
-        authority=pki / "ca.crt",
-        certificate=pki / "admin.crt",
-        key=pki / "admin.key",
+        endpoint=Endpoint(server=plan.server, authority=(pki / "ca.crt").read_bytes()),
+        credentials=Fixed(Identity(certificate=certificate)),
     )
 
 

@@ -8,6 +8,20 @@ from pequod.dev.pki import Credential
 
 
 def kubeconfig(*, name: str, server: str, authority: bytes, user: Credential) -> bytes:
+    """A kubeconfig for somebody with a client certificate."""
+    credentials = {
+        "client-certificate-data": _inline(user.certificate),
+        "client-key-data": _inline(user.key),
+    }
+    return _document(name, server, authority, credentials)
+
+
+def token_kubeconfig(*, name: str, server: str, authority: bytes, token: str) -> bytes:
+    """A kubeconfig for somebody with a token."""
+    return _document(name, server, authority, {"token": token})
+
+
+def _document(name: str, server: str, authority: bytes, user: dict[str, str]) -> bytes:
     """A kubeconfig with one cluster, one user and the context between them."""
     document = {
         "apiVersion": "v1",
@@ -20,15 +34,7 @@ def kubeconfig(*, name: str, server: str, authority: bytes, user: Credential) ->
             }
         ],
         "contexts": [{"name": name, "context": {"cluster": name, "user": name}}],
-        "users": [
-            {
-                "name": name,
-                "user": {
-                    "client-certificate-data": _inline(user.certificate),
-                    "client-key-data": _inline(user.key),
-                },
-            }
-        ],
+        "users": [{"name": name, "user": user}],
     }
     text: str = yaml.dump(document, Dumper=yaml.CSafeDumper, sort_keys=False)
     return text.encode()

@@ -67,3 +67,5 @@ class Ports:
     scheduler: int
     registry: int
     """Of the local image registry, which only a real node has."""
+    operator_health: int
+    operator_metrics: int

@@ -22,6 +22,8 @@ def free_ports(host: str, *, api_server: int = 0) -> Ports:
             etcd_peer=_bound(held, LOOPBACK),
             controller_manager=_bound(held, LOOPBACK),
             scheduler=_bound(held, LOOPBACK),
+            operator_health=_bound(held, LOOPBACK),
+            operator_metrics=_bound(held, LOOPBACK),
         )
 
 

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from pequod.dev import instances
 from pequod.dev.components import Network, Plan
-from pequod.dev.controlplane import ControlPlane, running
+from pequod.dev.controlplane import ControlPlane, patience, running
 from pequod.dev.failure import DevError
 from pequod.dev.instances import Instance, State
 from pequod.dev.keeper import PortTakenError
@@ -29,8 +29,11 @@ async def session(wish: Wish, found: Programs) -> AsyncIterator[ControlPlane]:
     instance, state = await asyncio.to_thread(instances.claim, wish.name, wish.node)
     try:
         async with _first_that_starts(wish, found, instance, state) as plane:
-            if wish.crds:
+            if wish.crds or wish.operator:
                 await plane.kubectl.install_crds()
+            if wish.operator:
+                with patience(plane):
+                    await plane.run_operator(name=wish.name)
             state.phase = "Ready"
             state.server = plane.plan.server
             if plane.plan.network.node is not None:

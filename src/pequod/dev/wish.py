@@ -20,6 +20,8 @@ class Wish:
     """Port of the API server; a free one for 0."""
     crds: bool = False
     """Whether our CRDs are there from the start."""
+    operator: bool = False
+    """Whether the operator runs as well; it needs the CRDs."""
     keep_logs: Path | None = None
     """Where the logs of the components are copied to at the end."""
 

@@ -2,6 +2,7 @@
 
 import os
 import pty
+import re
 import signal
 import subprocess
 from contextlib import suppress
@@ -11,10 +12,11 @@ from clusters import PEQUOD
 from instances import eventually, foreground
 
 
-def test_the_samples_are_applied_and_three_commands_are_named(tmp_path: Path) -> None:
+def test_a_sample_becomes_ready_and_three_commands_are_named(tmp_path: Path) -> None:
     with foreground(tmp_path / "state", "run", "--node=none") as plane:
         plane.wait_until_ready()
-        eventually(lambda: "in-cluster" in plane.said)
+        ready = r"Cluster +default +in-cluster +True +Kubernetes v[0-9.]+ with 0 nodes"
+        eventually(lambda: re.search(ready, plane.said) is not None)
         assert "Transform      default    hello" in plane.said
         assert "no controller has looked at it yet" in plane.said
         assert plane.said.count("kubectl ") >= 3

@@ -7,8 +7,10 @@ import yaml
 
 from pequod.api import KINDS
 from pequod.api.gitops import Cluster
+from pequod.api.reasons import REASONS
 from pequod.crd import __main__ as generator
-from pequod.crd.reference import reference_page
+from pequod.crd.rbac import operator_rbac
+from pequod.crd.reference import reasons_page, reference_page
 from schemas import ROOT
 
 
@@ -19,8 +21,10 @@ def test_an_empty_tree_gets_a_crd_and_a_page_for_each_kind(
     crds = [yaml.safe_load(path.read_text()) for path in (tmp_path / "deploy/crds").iterdir()]
     names = {resource.definition.name for resource in KINDS}
     assert {crd["metadata"]["name"] for crd in crds} == names
-    assert len(list((tmp_path / "docs/reference").iterdir())) == len(KINDS)
-    assert capsys.readouterr().out.count("generated ") == 2 * len(KINDS)
+    pages = {path.stem for path in (tmp_path / "docs/reference").iterdir()}
+    assert pages == {kind.definition.kind.lower() for kind in KINDS} | {"reasons"}
+    assert (tmp_path / "deploy/rbac/operator.yaml").exists()
+    assert capsys.readouterr().out.count("generated ") == 2 * len(KINDS) + 2
     assert generator.outdated_files(tmp_path) == []
 
 
@@ -59,6 +63,27 @@ def test_a_page_says_what_a_user_looks_for() -> None:
     assert "**Required.**" in page
     assert "Default `true`." in page
     assert "| `labels` | map of string |" in page
+
+
+def test_the_operator_may_do_what_its_controllers_declare_and_no_more() -> None:
+    documents = {document["kind"]: document for document in operator_rbac()}
+    role = documents["ClusterRole"]
+    allowed = {
+        (group, resource, verb)
+        for rule in role["rules"]
+        for group in rule["apiGroups"]
+        for resource in rule["resources"]
+        for verb in rule["verbs"]
+    }
+    assert ("ajj.io", "clusters/status", "patch") in allowed
+    assert not [entry for entry in allowed if "*" in entry]
+    assert not [entry for entry in allowed if entry[2] in {"delete", "impersonate", "update"}]
+    assert documents["RoleBinding"]["metadata"]["namespace"] == "pequod-system"
+
+
+def test_every_reason_is_explained() -> None:
+    page = reasons_page()
+    assert all(f"| `{word}` | {reason.sentence} |" in page for word, reason in REASONS.items())
 
 
 def test_a_page_lists_the_rules_that_the_api_server_enforces() -> None:

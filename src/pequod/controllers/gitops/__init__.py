@@ -1,0 +1,1 @@
+"""The gitops family: Cluster."""

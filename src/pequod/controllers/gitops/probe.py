@@ -1,0 +1,162 @@
+"""What can be found out about a cluster with three small requests."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import msgspec
+
+from pequod.api import reasons
+from pequod.api.gitops import Cluster, ClusterStatus
+from pequod.api.reasons import Reason
+from pequod.base.backoff import spread
+from pequod.base.logs import one_line
+from pequod.kube.client import Client
+from pequod.kube.errors import (
+    ApiError,
+    ForbiddenError,
+    KubeError,
+    NoAnswerError,
+    NotFoundError,
+    TimedOutError,
+    UnauthorizedError,
+    UnreachableError,
+    UntrustedServerError,
+)
+from pequod.kube.kinds import NAMESPACES, NODES
+from pequod.kube.objects import Named
+from pequod.runtime.verdicts import Stalled, Waiting
+
+LIMIT = 10.0
+"""Seconds that a cluster may take for an answer."""
+AGAIN = 15.0
+"""Seconds after which a cluster that could not be probed is probed again."""
+
+_NEXT_STEPS: dict[type[KubeError], str] = {
+    UnreachableError: "check that the server's address is right and that the network lets us there",
+    UntrustedServerError: "check certificate-authority-data and tls-server-name in the kubeconfig",
+    TimedOutError: f"it did not answer within {LIMIT:.0f} s; check its load and the network",
+    NoAnswerError: "check that an API server listens there",
+}
+
+
+class _Version(msgspec.Struct, frozen=True, rename="camel"):
+    git_version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """That a cluster answers."""
+
+    took: float
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What a cluster says of itself."""
+
+    identity: str
+    version: str | None
+    nodes: int | None
+
+
+class Probe:
+    """Asks clusters who they are."""
+
+    def __init__(self, own: Client) -> None:
+        self._own = own
+        self._own_identity: str | None = None
+
+    async def version(self, client: Client, status: ClusterStatus) -> Answer:
+        """Whether the cluster answers; its version is noted where it tells."""
+        began = time.monotonic()
+        try:
+            async with _bounded():
+                try:
+                    found = await client.read("/version", _Version)
+                except (UnauthorizedError, ForbiddenError):
+                    # It answers. Whether it likes us is the next question.
+                    return Answer(time.monotonic() - began)
+        except NoAnswerError as error:
+            status.reachable = False
+            raise _no_answer(error) from error
+        except ApiError as error:
+            status.reachable = False
+            raise Waiting(
+                error.reason, f"it answers with an error: {error}", after=_soon()
+            ) from error
+        status.reachable = True
+        status.version = one_line(found.git_version, 63)
+        return Answer(time.monotonic() - began)
+
+    async def identity(self, client: Client, cluster: Cluster) -> Found:
+        """Which cluster it is, and how many nodes it has, if we may know."""
+        try:
+            async with _bounded():
+                system = await client.get(NAMESPACES, "kube-system", type=Named)
+                nodes = await _nodes(client)
+        except (UnauthorizedError, ForbiddenError, NotFoundError) as error:
+            raise _refused(error) from error
+        except NoAnswerError as error:
+            raise _no_answer(error) from error
+        await self._require_another(client, system.metadata.uid)
+        return Found(system.metadata.uid[:64], cluster.status.version, nodes)
+
+    async def _require_another(self, client: Client, uid: str) -> None:
+        """A kubeconfig that leads back to ourselves is a way around the operator's own limits."""
+        if client is self._own:
+            return
+        if self._own_identity is None:
+            own = await self._own.get(NAMESPACES, "kube-system", type=Named)
+            self._own_identity = own.metadata.uid
+        if uid == self._own_identity:
+            raise Stalled(
+                reasons.OWN_CLUSTER,
+                "the kubeconfig leads to the operator's own cluster; remove "
+                "spec.kubeconfigSecretRef to register it",
+            )
+
+
+async def _nodes(client: Client) -> int | None:
+    """How many nodes there are; None where we may not know."""
+    try:
+        return await client.count(NODES)
+    except ForbiddenError:
+        return None
+
+
+@asynccontextmanager
+async def _bounded() -> AsyncIterator[None]:
+    try:
+        async with asyncio.timeout(LIMIT):
+            yield
+    except TimeoutError as error:
+        raise TimedOutError(f"no answer within {LIMIT:.0f} s") from error
+
+
+def _no_answer(error: NoAnswerError) -> Waiting:
+    next_step = _NEXT_STEPS.get(type(error), _NEXT_STEPS[NoAnswerError])
+    return Waiting(error.reason, f"{error}: {next_step}", after=_soon())
+
+
+def _refused(error: ApiError) -> Waiting:
+    """Why the cluster does not let us in, and what would change that."""
+    says: dict[type[ApiError], tuple[Reason, str]] = {
+        UnauthorizedError: (
+            reasons.UNAUTHORIZED,
+            "the cluster does not accept the credentials; put valid ones into the Secret",
+        ),
+        ForbiddenError: (
+            reasons.FORBIDDEN,
+            "the account may not read the namespace kube-system; allow it `get` on it",
+        ),
+    }
+    default = (error.reason, f"the namespace kube-system cannot be read: {error}")
+    reason, message = says.get(type(error), default)
+    return Waiting(reason, message, after=_soon())
+
+
+def _soon() -> float:
+    return spread(AGAIN, 0.3)

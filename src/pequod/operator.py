@@ -1,0 +1,111 @@
+"""The composition root: everything that the operator consists of, put together."""
+
+import asyncio
+import platform
+import secrets
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from prometheus_client import disable_created_metrics
+
+from pequod.controllers.gitops.cluster import ClusterReconciler
+from pequod.controllers.gitops.connection import Connections
+from pequod.controllers.gitops.probe import Probe
+from pequod.kube.auth import Access
+from pequod.kube.caches import Caches
+from pequod.kube.client import Client
+from pequod.kube.clusters import Clusters
+from pequod.kube.kubeconfig import own_access
+from pequod.kube.remote import AddressRule, CheckedResolver
+from pequod.kube.transport import Fence, Limits, Transport
+from pequod.runtime.controller import Controller
+from pequod.runtime.events import Recorder
+from pequod.runtime.health import Address, health_app, metrics_app, serving
+from pequod.runtime.leader import Leadership, Timing
+from pequod.runtime.lease import ApiLeaseStore
+from pequod.runtime.manager import Manager
+from pequod.runtime.reconciler import Reconciler
+
+disable_created_metrics()  # type: ignore[no-untyped-call]
+
+NAMESPACE = "pequod-system"
+NAME = "pequod-operator"
+"""Of the ServiceAccount, its roles, and the Lease."""
+RECONCILERS: tuple[type[Reconciler[Any]], ...] = (ClusterReconciler,)
+"""Every reconciler; `deploy/rbac/` is made from what they declare."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything that can be said about how the operator runs."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    namespace: str = NAMESPACE
+    health: Address | None = None
+    metrics: Address | None = None
+    leader_election: bool = True
+    timing: Timing = field(default_factory=Timing)
+    probe_interval: float = 60.0
+    allow_local_clusters: bool = False
+
+
+class _Version(msgspec.Struct, rename="camel"):
+    git_version: str
+
+
+@asynccontextmanager
+async def _transport(
+    access: Access, *, fence: Fence | None = None, limits: Limits | None = None
+) -> AsyncIterator[Client]:
+    transport = Transport(access, fence=fence, limits=limits)
+    try:
+        yield Client(transport)
+    finally:
+        await transport.close()
+
+
+async def operate(settings: Settings, stop: asyncio.Event) -> None:
+    """Run the operator until told to stop."""
+    access = await asyncio.to_thread(own_access, settings.kubeconfig, settings.context)
+    async with AsyncExitStack() as stack:
+        # The Lease has a connection of its own: it must get through when nothing else does.
+        limits = Limits(in_flight=2, timeout=5.0, connect=5.0, patience=5.0)
+        quick = await stack.enter_async_context(_transport(access, limits=limits))
+        await quick.read("/version", _Version)
+        leadership = _leadership(settings, quick) if settings.leader_election else None
+        fence = leadership.check if leadership is not None else None
+        client = await stack.enter_async_context(_transport(access, fence=fence))
+        caches = Caches(client)
+        stack.push_async_callback(caches.close)
+        recorder = Recorder(client, instance=platform.node())
+        addresses = AddressRule(allow_local=settings.allow_local_clusters)
+        clusters = Clusters(fence=fence, resolver=lambda: CheckedResolver(addresses))
+        stack.push_async_callback(clusters.close)
+        reconciler = ClusterReconciler(
+            Connections(client, clusters, addresses),
+            Probe(client),
+            interval=settings.probe_interval,
+        )
+        manager = Manager(
+            [Controller(reconciler, caches, recorder)],
+            caches=caches,
+            recorder=recorder,
+            leadership=leadership,
+        )
+        if settings.health is not None:
+            app = health_app(manager.live(), manager.ready())
+            await stack.enter_async_context(serving(app, settings.health))
+        if settings.metrics is not None:
+            await stack.enter_async_context(serving(metrics_app(), settings.metrics))
+        await manager.run(stop)
+
+
+def _leadership(settings: Settings, client: Client) -> Leadership:
+    store = ApiLeaseStore(client, namespace=settings.namespace, name=NAME)
+    identity = f"{platform.node()}_{secrets.token_hex(4)}"
+    return Leadership(store, identity=identity, timing=settings.timing)

@@ -1,0 +1,80 @@
+"""What a reconciler has besides the object: its steps, its clock, what it depends on."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from opentelemetry import trace
+
+from pequod.api import reasons
+from pequod.api.reasons import Reason
+from pequod.kube.kinds import Kind
+from pequod.kube.objects import Key, Named
+from pequod.runtime.conditions import Conditions
+from pequod.runtime.dependencies import Dependencies
+from pequod.runtime.verdicts import Verdict
+
+_tracer = trace.get_tracer("pequod.runtime")
+
+
+@dataclass(slots=True)
+class Step:
+    """What a step says when it succeeds; the reconciler may say more."""
+
+    reason: Reason = reasons.SUCCEEDED
+    message: str = ""
+
+
+class Context:
+    """One pass over one object."""
+
+    def __init__(
+        self, key: Key, conditions: Conditions, dependencies: Dependencies, *, failures: int = 0
+    ) -> None:
+        self.key = key
+        self.failures = failures
+        """How many passes before this one have failed in a row."""
+        self._conditions = conditions
+        self._dependencies = dependencies
+        self.needed: set[tuple[Kind, Key]] = set()
+        """What the object has turned out to depend on."""
+
+    @property
+    def now(self) -> datetime:
+        """The time for people and for statuses; what is measured uses the loop's clock."""
+        return datetime.now(UTC).replace(microsecond=0)
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[Step]:
+        """Do one step: the condition of that name tells how it went."""
+        step = Step()
+        with _tracer.start_as_current_span(name):
+            try:
+                yield step
+            except Exception as error:
+                reason, message = explained(error)
+                self._conditions.mark(name, "False", reason, message)
+                raise
+        self._conditions.mark(name, "True", step.reason, step.message)
+
+    async def observed(self, kind: Kind, key: Key) -> Named | None:
+        """The metadata of an object that this one refers to; its changes wake this one."""
+        self.needed.add((kind, key))
+        return await self._dependencies.observed(self.key, kind, key)
+
+
+def explained(error: BaseException) -> tuple[Reason, str]:
+    """What a condition says of an error: only errors of ours speak for themselves.
+
+    The text of any other may hold whatever passed through a library; it belongs into the log.
+    """
+    if isinstance(error, Verdict):
+        return error.reason, error.message
+    reason = getattr(error, "reason", None)
+    if isinstance(reason, Reason):
+        return reason, str(error)
+    return (
+        reasons.INTERNAL_ERROR,
+        f"{type(error).__name__}: the operator's log has the details; it tries again",
+    )

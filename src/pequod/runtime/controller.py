@@ -1,0 +1,340 @@
+"""The frame around a reconciler: everything about an object that is the same for every kind.
+
+One pass: find the object in the cache, leave it alone if it asks for that, see to the finalizer,
+reconcile or finalize, settle the conditions, publish one patch, decide when to look again. A pass
+that fails costs nobody but its own object anything.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from datetime import UTC, datetime
+from typing import Any, Generic, cast
+
+import msgspec
+import structlog
+from opentelemetry import trace
+from prometheus_client import Counter, Histogram
+
+from pequod.api import reasons
+from pequod.base.backoff import Backoff, spread
+from pequod.base.tasks import end
+from pequod.kube.cache import Change, Projection, Unreadable
+from pequod.kube.caches import Caches, Share
+from pequod.kube.client import ALL, Selection
+from pequod.kube.errors import ConflictError, FencedError, KubeError
+from pequod.kube.kinds import Kind
+from pequod.kube.objects import Key
+from pequod.runtime.conditions import Conditions
+from pequod.runtime.context import Context, explained
+from pequod.runtime.dependencies import Dependencies
+from pequod.runtime.events import Recorder
+from pequod.runtime.publisher import Publisher, copied
+from pequod.runtime.queue import Priority, Queue
+from pequod.runtime.reconciler import R, Reconciler
+from pequod.runtime.verdicts import Result, Stalled, Waiting
+
+PASS_LIMIT = 300.0
+"""Seconds that one pass may take; it looks and returns, so this is much."""
+RESYNC = 3600.0
+"""Seconds after which every object is looked at again, whatever its reconciler says."""
+PAUSED = "pequod.io/paused"
+REQUESTED = "reconcile.pequod.io/requestedAt"
+
+_total = Counter("pequod_reconcile_total", "Passes by outcome.", ("controller", "result"))
+_seconds = Histogram(
+    "pequod_reconcile_duration_seconds",
+    "How long passes took.",
+    ("controller",),
+    buckets=(0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300),
+)
+_errors = Counter("pequod_reconcile_errors_total", "Passes that failed.", ("controller",))
+_tracer = trace.get_tracer("pequod.runtime")
+_log = structlog.get_logger()
+
+
+class Controller(Generic[R]):
+    """Runs one reconciler over the objects of its kind."""
+
+    def __init__(
+        self,
+        reconciler: Reconciler[R],
+        caches: Caches,
+        recorder: Recorder,
+        *,
+        selection: Selection = ALL,
+        backoff: Backoff | None = None,
+        pass_limit: float = PASS_LIMIT,
+    ) -> None:
+        self.name = reconciler.kind.definition.kind.lower()
+        self._reconciler = reconciler
+        self._caches = caches
+        self._kind = Kind.of(reconciler.kind)
+        self._pass_limit = pass_limit
+        self._type = cast("type[R]", reconciler.kind)
+        self._share: Share[R] = caches.share(self._kind, Projection(self._type), selection)
+        self._cache = self._share.cache
+        for name, index in reconciler.indexes.items():
+            self._cache.add_index(name, index)
+        self._queue: Queue[Key] = Queue(self.name, backoff)
+        self._dependencies = Dependencies(caches, self._queue.add)
+        self._publisher = Publisher(caches.client, self._kind, self._cache, recorder)
+        self._unreadable: dict[Key, tuple[str, str]] = {}
+        """What was said about objects that cannot be read: once is enough."""
+        self._stopping = False
+
+    @property
+    def synced(self) -> bool:
+        """Whether it knows every object of its kind."""
+        return self._cache.synced
+
+    def wake(self, key: Key) -> None:
+        """Look at an object soon."""
+        self._queue.add(key)
+
+    async def run(self) -> None:
+        """Reconcile for as long as we lead; nothing is done before everything is known."""
+        self._stopping = False
+        shares = [self._caches.share(t.kind, t.projection, t.selection) for t in self._triggers]
+        stops: list[Callable[[], None]] = []
+        workers: list[asyncio.Task[None]] = []
+        try:
+            for share in (self._share, *shares):
+                await _synced(share)
+            stops = self._listen(shares)
+            for key in self._cache:
+                self._queue.add(key, Priority.RESYNC)
+            workers = [
+                asyncio.create_task(self._work(), name=f"{self.name} {number}")
+                for number in range(self._reconciler.concurrency)
+            ]
+            await asyncio.gather(*workers)
+        finally:
+            await end(*workers)
+            for stop in stops:
+                stop()
+            for share in shares:
+                share.release()
+            self._dependencies.close()
+            self._queue.clear()
+
+    async def drain(self, within: float) -> None:
+        """Begin nothing new, and let what is going on come to its end."""
+        self._stopping = True
+        deadline = asyncio.get_running_loop().time() + within
+        while self._queue.working and asyncio.get_running_loop().time() < deadline:
+            await asyncio.sleep(0.02)
+
+    @property
+    def _triggers(self) -> tuple[Any, ...]:
+        return self._reconciler.triggers
+
+    def _listen(self, shares: list[Share[Any]]) -> list[Callable[[], None]]:
+        stops = [self._cache.listen(self._changed)]
+        for trigger, share in zip(self._triggers, shares, strict=True):
+
+            def changed(change: Change[Any], trigger: Any = trigger) -> None:  # noqa: ANN401
+                for key in trigger.keys(change, self._cache.by):
+                    self._queue.add(key)
+
+            stops.append(share.cache.listen(changed))
+        return stops
+
+    def _changed(self, change: Change[R]) -> None:
+        if not change.ours:
+            self._queue.add(change.key)
+
+    async def _work(self) -> None:
+        while True:
+            key = await self._queue.get()
+            try:
+                if not self._stopping:
+                    await self._observed_pass(key)
+            finally:
+                self._queue.done(key)
+
+    async def _observed_pass(self, key: Key) -> None:
+        """One pass, with everything that tells people how it went."""
+        started = time.monotonic()
+        result = "error"
+        with (
+            structlog.contextvars.bound_contextvars(controller=self.name, object=str(key)),
+            _tracer.start_as_current_span(f"reconcile {self._kind.kind}") as span,
+        ):
+            span.set_attribute("k8s.object", str(key))
+            try:
+                result = await self._pass(key)
+            except ConflictError:
+                # Somebody was faster; what they wrote is known by now.
+                result = "conflict"
+                self._queue.retry(key)
+            except FencedError:
+                result = "fenced"
+                self._queue.add_after(key, 1.0)
+            except Exception as error:  # noqa: BLE001 -- one object's failure is nobody else's
+                _log.warning("status not published", error=str(error), exc_info=True)
+                self._queue.retry(key)
+        _seconds.labels(self.name).observe(time.monotonic() - started)
+        _total.labels(self.name, result).inc()
+        if result == "error":
+            _errors.labels(self.name).inc()
+
+    async def _pass(self, key: Key) -> str:
+        found = self._cache.get(key)
+        if found is None:
+            self._forget(key)
+            return "gone"
+        if isinstance(found, Unreadable):
+            return await self._report_unreadable(key, found)
+        object_ = copied(found)
+        if found.metadata.deletion_timestamp is not None:
+            return await self._finalize(key, found, object_)
+        if is_suspended(found):
+            settled = self._conditions(found)
+            settled.suspends("the object asks to be left alone; take that back to go on")
+            object_.status.conditions = settled.result()
+            await self._publish(key, found, object_)
+            return "suspended"
+        held = await self._held(key, found)
+        if held is None:
+            return "gone"
+        return await self._reconcile(key, held, copied(held))
+
+    async def _held(self, key: Key, found: R) -> R | None:
+        """The object with our finalizer on it: before anything is done, that it can be undone."""
+        finalizer = self._reconciler.finalizer
+        if finalizer is None or finalizer in found.metadata.finalizers:
+            return found
+        await self._publisher.set_finalizers(found, [*found.metadata.finalizers, finalizer])
+        held = self._cache.get(key)
+        if held is None or isinstance(held, Unreadable):
+            return None
+        return held if finalizer in held.metadata.finalizers else None
+
+    async def _reconcile(self, key: Key, found: R, object_: R) -> str:
+        settled = self._conditions(found)
+        context = self._context(key, settled)
+        result = await self._judged(key, settled, self._bounded(object_, context))
+        self._dependencies.settle(key, context.needed)
+        object_.status.conditions = settled.result()
+        object_.status.observed_generation = found.metadata.generation
+        object_.status.last_handled_reconcile_at = (
+            found.metadata.annotations.get(REQUESTED) or object_.status.last_handled_reconcile_at
+        )
+        await self._publish(key, found, object_)
+        return result
+
+    async def _bounded(self, object_: R, context: Context) -> Result:
+        async with asyncio.timeout(self._pass_limit):
+            return await self._reconciler.reconcile(object_, context)
+
+    async def _judged(self, key: Key, settled: Conditions, work: Awaitable[Result]) -> str:
+        """Do the work, and turn its end into conditions and the time of the next look."""
+        try:
+            result = await work
+        except Waiting as verdict:
+            settled.waits(verdict.reason, verdict.message)
+            self._again(key, verdict.after)
+            return "waiting"
+        except Stalled as verdict:
+            settled.stalls(verdict.reason, verdict.message)
+            self._again(key, None)
+            return "stalled"
+        except FencedError:
+            raise
+        except TimeoutError:
+            message = f"the pass took longer than {self._pass_limit:.0f} s; it is tried again"
+            settled.fails(reasons.PASS_TIMED_OUT, message)
+        except Exception as error:  # noqa: BLE001 -- one object's failure is nobody else's
+            reason, message = explained(error)
+            unexpected = reason == reasons.INTERNAL_ERROR
+            _log.warning("reconcile failed", error=str(error), exc_info=unexpected)
+            settled.fails(reason, message)
+        else:
+            settled.succeeded(result.message)
+            self._again(key, result.after)
+            return "success"
+        self._queue.retry(key)
+        return "error"
+
+    async def _finalize(self, key: Key, found: R, object_: R) -> str:
+        """Take back what was done, then let the object go."""
+        finalizer = self._reconciler.finalizer
+        if finalizer is None or finalizer not in found.metadata.finalizers:
+            return "deleted"
+        settled = self._conditions(found)
+        context = self._context(key, settled)
+
+        async def work() -> Result:
+            async with asyncio.timeout(self._pass_limit):
+                await self._reconciler.finalize(object_, context)
+            return Result()
+
+        result = await self._judged(key, settled, work())
+        self._dependencies.settle(key, context.needed)
+        if result == "success":
+            left = [name for name in found.metadata.finalizers if name != finalizer]
+            await self._publisher.set_finalizers(found, left)
+            self._queue.forget(key)
+            return "finalized"
+        object_.status.conditions = settled.result()
+        await self._publish(key, found, object_)
+        return result
+
+    async def _report_unreadable(self, key: Key, found: Unreadable) -> str:
+        """Say so in the object itself, as far as an object that cannot be read can be told."""
+        settled = Conditions((), generation=0, steps=(), now=datetime.now(UTC))
+        message = f"the stored object does not fit its schema: {found.problem}; edit it to go on"
+        settled.stalls(reasons.UNREADABLE, message)
+        told = msgspec.to_builtins(settled.result())
+        said = (found.metadata.uid, found.problem)
+        if self._unreadable.get(key) != said:
+            _log.warning("object cannot be read", problem=found.problem)
+            await self._publisher.publish_unreadable(key, found, {"conditions": told})
+            self._unreadable[key] = said
+        return "unreadable"
+
+    async def _publish(self, key: Key, found: R, object_: R) -> None:
+        conflicts = self._queue.failures(key)
+        await self._publisher.publish(found, object_.status, conflicts=conflicts)
+
+    def _again(self, key: Key, after: float | None) -> None:
+        self._queue.succeeded(key)
+        self._queue.add_after(key, min(after or RESYNC, spread(RESYNC)))
+
+    def _conditions(self, found: R) -> Conditions:
+        return Conditions(
+            found.status.conditions,
+            generation=found.metadata.generation,
+            steps=self._reconciler.kind.definition.conditions,
+            now=datetime.now(UTC),
+        )
+
+    def _context(self, key: Key, settled: Conditions) -> Context:
+        return Context(key, settled, self._dependencies, failures=self._queue.failures(key))
+
+    def _forget(self, key: Key) -> None:
+        self._queue.forget(key)
+        self._dependencies.settle(key, frozenset())
+        self._unreadable.pop(key, None)
+        self._reconciler.forget(key)
+
+    def close(self) -> None:
+        """Need the objects no longer."""
+        self._share.release()
+
+
+async def _synced(share: Share[Any]) -> None:
+    """Wait for a cache for as long as it takes; /readyz says what is missing."""
+    while not share.cache.synced:
+        try:
+            await share.cache.until_synced(30.0)
+        except KubeError as error:
+            _log.warning("still waiting for a list", kind=str(share.cache.kind), error=str(error))
+
+
+def is_suspended(object_: Any) -> bool:  # noqa: ANN401 -- any kind
+    """Whether an object asks to be left alone, in one of the ways to say so."""
+    spec, labels = object_.spec, object_.metadata.labels
+    asked = getattr(spec, "suspend", False) or getattr(spec, "paused", False)
+    return bool(asked) or labels.get(PAUSED) == "true"

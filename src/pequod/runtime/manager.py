@@ -1,0 +1,122 @@
+"""Everything that runs, in one group: started together, ended in order.
+
+The caches of every replica are warm; only the one that leads reconciles. Losing the lead ends the
+workers at once and goes back to waiting; being told to stop lets passes come to their end, gives
+the Lease back, and then ends everything else.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from typing import Any
+
+import structlog
+
+from pequod.base.tasks import end
+from pequod.kube.caches import Caches
+from pequod.runtime.controller import Controller
+from pequod.runtime.events import Recorder
+from pequod.runtime.health import Check
+from pequod.runtime.leader import Leadership
+
+GRACE = 10.0
+"""Seconds that passes have to come to their end."""
+STUCK = 180.0
+"""Seconds after which a watch that does nothing is a reason for a restart."""
+
+_log = structlog.get_logger()
+
+
+class Manager:
+    """Runs controllers while we lead, and everything that they need all the time."""
+
+    def __init__(
+        self,
+        controllers: Sequence[Controller[Any]],
+        *,
+        caches: Caches,
+        recorder: Recorder,
+        leadership: Leadership | None,
+    ) -> None:
+        self._controllers = controllers
+        self._caches = caches
+        self._recorder = recorder
+        self._leadership = leadership
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Run until told to stop."""
+        async with asyncio.TaskGroup() as group:
+            recording = group.create_task(self._recorder.run(), name="events")
+            leading = group.create_task(self._lead(stop), name="lead")
+            await stop.wait()
+            _log.info("stopping")
+            await leading
+            recording.cancel()
+
+    async def _lead(self, stop: asyncio.Event) -> None:
+        while not stop.is_set():
+            if not await self._acquired(stop):
+                return
+            await self._reconcile_while_leading(stop)
+
+    async def _acquired(self, stop: asyncio.Event) -> bool:
+        """Wait until we lead, or are told to stop."""
+        if self._leadership is None:
+            return True
+        acquiring = asyncio.create_task(self._leadership.acquire(), name="acquire lease")
+        stopping = asyncio.create_task(stop.wait())
+        try:
+            await asyncio.wait((acquiring, stopping), return_when=asyncio.FIRST_COMPLETED)
+            return acquiring.done() and acquiring.exception() is None
+        finally:
+            await end(acquiring, stopping)
+
+    async def _reconcile_while_leading(self, stop: asyncio.Event) -> None:
+        running = [
+            asyncio.create_task(controller.run(), name=controller.name)
+            for controller in self._controllers
+        ]
+        stopping = asyncio.create_task(stop.wait(), name="stop")
+        keeping = asyncio.create_task(self._keep(), name="keep lease")
+        try:
+            await asyncio.wait((*running, stopping, keeping), return_when=asyncio.FIRST_COMPLETED)
+            for task in running:
+                if task.done():
+                    # A controller never ends by itself: that is a bug, and the end of us all.
+                    task.result()
+            if not keeping.done():
+                await self._drain()
+        finally:
+            await end(*running)
+            await end(keeping, stopping)
+            if self._leadership is not None:
+                await self._leadership.release()
+
+    async def _drain(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            for controller in self._controllers:
+                group.create_task(controller.drain(GRACE))
+
+    async def _keep(self) -> None:
+        """Return when we lead no longer; without an election, never."""
+        if self._leadership is not None:
+            await self._leadership.keep()
+        else:
+            await asyncio.Event().wait()
+
+    def live(self) -> dict[str, Check]:
+        """What a restart could mend."""
+
+        async def watches() -> str | None:
+            stuck = self._caches.stuck(STUCK)
+            return f"stuck: {', '.join(sorted(stuck))}" if stuck else None
+
+        return {"watches": watches}
+
+    def ready(self) -> dict[str, Check]:
+        """What is missing before objects can be reconciled."""
+
+        async def caches() -> str | None:
+            missing = self._caches.unsynced()
+            return f"not listed yet: {', '.join(sorted(missing))}" if missing else None
+
+        return {"caches": caches}

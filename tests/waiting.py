@@ -1,0 +1,26 @@
+"""Waiting inside an event loop: for conditions, never for time."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from inspect import isawaitable
+
+PATIENCE = 20.0
+POLL = 0.02
+
+Condition = Callable[[], object] | Callable[[], Awaitable[object]]
+
+
+async def eventually(condition: Condition, what: str, *, within: float = PATIENCE) -> None:
+    """Wait for something to become true; fail with the sentence that did not."""
+    last: object = None
+    try:
+        async with asyncio.timeout(within):
+            while True:
+                last = condition()
+                if isawaitable(last):
+                    last = await last
+                if last:
+                    return
+                await asyncio.sleep(POLL)
+    except TimeoutError:
+        raise AssertionError(f"{what}: not true within {within:g} s, but {last!r}") from None
