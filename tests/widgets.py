@@ -148,3 +148,8 @@ class Widgets:
 async def until(condition: Callable[[], bool]) -> None:
     """Wait until something holds that is asked of the API server, in a thread of its own."""
     await eventually(lambda: asyncio.to_thread(condition), "what the test waits for", within=30.0)
+
+
+def is_ready(widgets: Widgets, name: str) -> bool:
+    """Whether a widget says that it is ready."""
+    return bool(widgets.condition(name, "Ready").get("status") == "True")

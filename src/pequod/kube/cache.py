@@ -30,6 +30,7 @@ _unreadable = Counter(
     "pequod_watch_unreadable_total", "Objects that do not fit their type.", ("resource",)
 )
 _log = structlog.get_logger()
+_MISFITS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Identified(Protocol):
@@ -122,6 +123,7 @@ class Cache(Generic[T]):
         self._listeners: list[Listener[T]] = []
         self._indexes: dict[str, tuple[Index[T], defaultdict[str, set[Key]]]] = {}
         self._listed: set[Key] | None = None
+        self._position: int | None = None
         self._written: set[Key] = set()
         self._nameless = False
         self._removed_by_us: set[str] = set()
@@ -195,7 +197,7 @@ class Cache(Generic[T]):
         key = _key(value)
         before = self._entries.get(key)
         self._answers[key] = value.metadata.resource_version
-        if before is None or _newer(value, before):
+        if not self._gone(value) if before is None else _newer(value, before):
             self._written.add(key)
             self._store(Change(key, before, value))
             self._tell(Change(key, before, value))
@@ -239,10 +241,12 @@ class Cache(Generic[T]):
             case Removed(raw):
                 self._remove(raw)
             case Began():
-                self._listed, self._nameless = set(), False
+                self._listed, self._nameless, self._position = set(), False, None
                 self._written.clear()
-            case Complete():
-                self._complete()
+                self._removed_by_us.clear()
+                return
+            case Complete(version):
+                self._complete(version_number(version))
             case Failed(error):
                 self.failure = error
                 _log.warning("watch failed", kind=str(self.kind), error=str(error))
@@ -261,6 +265,7 @@ class Cache(Generic[T]):
             # store was restored; only what we wrote after it began can be newer.
             news = key not in self._written or before is None or _newer(value, before)
         else:
+            self._advance(value)
             news = before is None or _newer(value, before)
         if news and (before is None or not _same(before, value)):
             self._store(Change(key, before, value))
@@ -272,29 +277,48 @@ class Cache(Generic[T]):
             return
         key = _key(value)
         self._removed_by_us.discard(value.metadata.uid)
+        self._advance(value)
+        if self._listed is not None:
+            self._listed.discard(key)
         before = self._entries.get(key)
         if before is not None and (_newer(value, before) or _same(before, value)):
             self._drop(key, before)
 
-    def _complete(self) -> None:
-        """What the list did not hold is gone, unless we wrote it while the list was made."""
+    def _complete(self, position: int | None) -> None:
+        """What the list did not hold is gone, unless we wrote it after the list was made."""
         listed, self._listed = self._listed, None
+        self._position = position
         if listed is not None and not self._nameless:
-            for key in self._entries.keys() - listed - self._written:
-                self._drop(key, self._entries[key])
-        self._removed_by_us.clear()
+            for key in self._entries.keys() - listed:
+                if key not in self._written or self._told(self._entries[key]):
+                    self._drop(key, self._entries[key])
         self._synced.set()
+
+    def _advance(self, value: T | Unreadable) -> None:
+        """Everything up to the version of a value that is told after the list has been told."""
+        number = version_number(value.metadata.resource_version)
+        if self._position is not None and number is not None:
+            self._position = max(self._position, number)
+
+    def _told(self, value: T | Unreadable) -> bool:
+        """Whether the watch has told of everything up to the version of a value."""
+        number = version_number(value.metadata.resource_version)
+        return self._position is not None and number is not None and number <= self._position
+
+    def _gone(self, value: T) -> bool:
+        """Whether an object that is not here was removed after the answer that shows it."""
+        return self._told(value) or value.metadata.uid in self._removed_by_us
 
     def _read(self, raw: msgspec.Raw) -> T | Unreadable | None:
         """An object as its type; when it does not fit, what can be known of it all the same."""
         try:
             return self._decoder.decode(raw)
-        except (msgspec.DecodeError, RecursionError) as error:
+        except _MISFITS as error:
             problem = one_line(str(error), 512)
         _unreadable.labels(self.kind.resource).inc()
         try:
             metadata = msgspec.json.decode(raw, type=Named).metadata
-        except (msgspec.DecodeError, RecursionError):
+        except _MISFITS:
             _log.error("object without readable metadata", kind=str(self.kind), problem=problem)
             self._nameless = True
             return None

@@ -114,6 +114,20 @@ class _FencedConnector(aiohttp.TCPConnector):
         return connection
 
 
+async def _never_twice(
+    request: aiohttp.ClientRequest, send: aiohttp.ClientHandlerType
+) -> aiohttp.ClientResponse:
+    """Send a write once: aiohttp by itself repeats a PUT or a DELETE that was not answered."""
+    try:
+        return await send(request)
+    except (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError):
+        raise
+    except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError) as error:
+        if request.method in _READS:
+            raise
+        raise aiohttp.ClientPayloadError(str(error)) from error
+
+
 class Transport:
     """Everything that we share of one API server."""
 
@@ -272,6 +286,7 @@ class Transport:
             read_bufsize=_READ_BUFFER,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=True,
+            middlewares=(_never_twice,),
         )
         return self._session
 

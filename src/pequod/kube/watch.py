@@ -77,6 +77,9 @@ class Removed:
 class Complete:
     """The list that began is complete."""
 
+    version: str = ""
+    """The version up to which it knows everything."""
+
 
 @dataclass(frozen=True, slots=True)
 class Failed:
@@ -156,7 +159,7 @@ class Watch:
             if problem is None and not version:
                 # Whether the list was any good shows when it is followed.
                 continue
-            lasted = bool(version) and self.heard - asked > BRIEF
+            lasted = bool(version) and self._lasted(asked)
             gone = isinstance(problem, GoneError)
             advanced = bool(version) and self._version != version and not gone
             failures = 0 if lasted or advanced else failures + 1
@@ -223,7 +226,7 @@ class Watch:
             version = page.metadata.resource_version
             for raw in page.items or ():
                 yield Put(raw)
-        yield Complete()
+        yield Complete(version)
         self._version = version
         self._listed = self.heard
 
@@ -258,7 +261,7 @@ class Watch:
             # Before the list is complete, versions are those of its objects, in no order.
             self._version = metadata.resource_version or self._version
         if decoded.type == "BOOKMARK":
-            return Complete() if listed else None
+            return Complete(self._version) if listed else None
         return Removed(decoded.object) if decoded.type == "DELETED" else Put(decoded.object)
 
     def _metadata(self, line: _Line) -> _BookmarkMeta:
@@ -272,6 +275,10 @@ class Watch:
         """Whether the server is at an earlier version than it was: its store was restored."""
         before, now = version_number(self._version), version_number(version)
         return before is not None and now is not None and now < before
+
+    def _lasted(self, asked: float) -> bool:
+        """Whether there was a stream since then, and not only for a moment."""
+        return self.heard > asked and asyncio.get_running_loop().time() - asked > BRIEF
 
     def _note_heard(self) -> None:
         self.heard = asyncio.get_running_loop().time()

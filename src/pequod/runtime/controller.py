@@ -8,6 +8,7 @@ that fails costs nobody but its own object anything.
 import asyncio
 import time
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, cast
 
@@ -51,6 +52,14 @@ _seconds = Histogram(
 _errors = Counter("pequod_reconcile_errors_total", "Passes that failed.", ("controller",))
 _tracer = trace.get_tracer("pequod.runtime")
 _log = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a pass ended, and when the object is looked at again."""
+
+    result: str
+    after: float | None = None
 
 
 class Controller(Generic[R]):
@@ -214,7 +223,7 @@ class Controller(Generic[R]):
     async def _reconcile(self, key: Key, found: R, object_: R) -> str:
         settled = self._conditions(found)
         context = self._context(key, settled)
-        result = await self._judged(key, settled, self._bounded(object_, context))
+        outcome = await self._judged(settled, self._bounded(object_, context))
         self._dependencies.settle(key, context.needed)
         object_.status.conditions = settled.result()
         object_.status.observed_generation = found.metadata.generation
@@ -222,24 +231,23 @@ class Controller(Generic[R]):
             found.metadata.annotations.get(REQUESTED) or object_.status.last_handled_reconcile_at
         )
         await self._publish(key, found, object_)
-        return result
+        self._schedule(key, outcome)
+        return outcome.result
 
     async def _bounded(self, object_: R, context: Context) -> Result:
         async with asyncio.timeout(self._pass_limit):
             return await self._reconciler.reconcile(object_, context)
 
-    async def _judged(self, key: Key, settled: Conditions, work: Awaitable[Result]) -> str:
+    async def _judged(self, settled: Conditions, work: Awaitable[Result]) -> Outcome:
         """Do the work, and turn its end into conditions and the time of the next look."""
         try:
             result = await work
         except Waiting as verdict:
             settled.waits(verdict.reason, verdict.message)
-            self._again(key, verdict.after)
-            return "waiting"
+            return Outcome("waiting", verdict.after)
         except Stalled as verdict:
             settled.stalls(verdict.reason, verdict.message)
-            self._again(key, None)
-            return "stalled"
+            return Outcome("stalled")
         except FencedError:
             raise
         except TimeoutError:
@@ -252,10 +260,8 @@ class Controller(Generic[R]):
             settled.fails(reason, message)
         else:
             settled.succeeded(result.message)
-            self._again(key, result.after)
-            return "success"
-        self._queue.retry(key)
-        return "error"
+            return Outcome("success", result.after)
+        return Outcome("error")
 
     async def _finalize(self, key: Key, found: R, object_: R) -> str:
         """Take back what was done, then let the object go."""
@@ -270,16 +276,17 @@ class Controller(Generic[R]):
                 await self._reconciler.finalize(object_, context)
             return Result()
 
-        result = await self._judged(key, settled, work())
+        outcome = await self._judged(settled, work())
         self._dependencies.settle(key, context.needed)
-        if result == "success":
+        if outcome.result == "success":
             left = [name for name in found.metadata.finalizers if name != finalizer]
             await self._publisher.set_finalizers(found, left)
             self._queue.forget(key)
             return "finalized"
         object_.status.conditions = settled.result()
         await self._publish(key, found, object_)
-        return result
+        self._schedule(key, outcome)
+        return outcome.result
 
     async def _report_unreadable(self, key: Key, found: Unreadable) -> str:
         """Say so in the object itself, as far as an object that cannot be read can be told."""
@@ -298,9 +305,12 @@ class Controller(Generic[R]):
         conflicts = self._queue.failures(key)
         await self._publisher.publish(found, object_.status, conflicts=conflicts)
 
-    def _again(self, key: Key, after: float | None) -> None:
+    def _schedule(self, key: Key, outcome: Outcome) -> None:
+        if outcome.result == "error":
+            self._queue.retry(key)
+            return
         self._queue.succeeded(key)
-        self._queue.add_after(key, min(after or RESYNC, spread(RESYNC)))
+        self._queue.add_after(key, min(outcome.after or RESYNC, spread(RESYNC)))
 
     def _conditions(self, found: R) -> Conditions:
         return Conditions(

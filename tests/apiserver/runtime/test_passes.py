@@ -9,17 +9,22 @@ from pequod.kube.kinds import SECRETS
 from pequod.kube.objects import Key
 from pequod.runtime.context import Context
 from pequod.runtime.verdicts import Result, Stalled, Waiting
-from widgets import HeldWidgetReconciler, Start, Widget, WidgetReconciler, Widgets, build, until
+from widgets import (
+    HeldWidgetReconciler,
+    Start,
+    Widget,
+    WidgetReconciler,
+    Widgets,
+    build,
+    is_ready,
+    until,
+)
 
 REQUESTED = "reconcile.pequod.io/requestedAt"
 
 
 def has_ready(widgets: Widgets, name: str) -> bool:
     return widgets.condition(name, "Ready") != {}
-
-
-def is_ready(widgets: Widgets, name: str) -> bool:
-    return widgets.condition(name, "Ready").get("status") == "True"
 
 
 async def test_success_is_published_with_every_condition_in_one_patch(
