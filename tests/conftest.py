@@ -27,17 +27,25 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedCo
         plane.leave()
 
 
-class OneWorkerForTheRealNode(LoadScopeScheduling):  # type: ignore[misc]
-    """Tests on a real node share it and look at the whole machine: one worker runs them all."""
+class OneWorkerForWhatIsShared(LoadScopeScheduling):  # type: ignore[misc]
+    """Tests that share something costly run one after the other in one worker.
+
+    Those on a real node look at the whole machine; those of the operator share a file's control
+    planes, and kill parts of them.
+    """
 
     def _split_scope(self, nodeid: str) -> str:
-        return "real node" if nodeid.startswith("tests/e2e/") else nodeid
+        if nodeid.startswith("tests/e2e/"):
+            return "real node"
+        if nodeid.startswith(("tests/apiserver/operator/", "tests/apiserver/kube/")):
+            return nodeid.partition("::")[0]
+        return nodeid
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
-    """Every test goes to whichever worker is free, except those on the real node."""
-    return OneWorkerForTheRealNode(config, log)
+    """Every test goes to whichever worker is free, except those that share something."""
+    return OneWorkerForWhatIsShared(config, log)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -78,6 +78,13 @@ class Foreground:
         process = self.state().components.get(name)
         return process.pid if process else None
 
+    def ready(self) -> bool:
+        """Whether the API server says that it can serve everything again."""
+        try:
+            return self.api.kubectl("get", "--raw=/readyz", check=False).stdout == "ok"
+        except OSError:
+            return False
+
     def answers(self) -> bool:
         try:
             return self.api.get("/api/v1/namespaces/default").code == 200

@@ -45,12 +45,27 @@ def up(  # noqa: PLR0913 -- a signature is the command line
     operator: Annotated[
         bool, typer.Option("--operator", help="Install the CRDs and run the operator as well.")
     ] = False,
+    api_server: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=VALUE",
+            help="A flag for the API server, for example feature-gates=Name=true; repeatable.",
+        ),
+    ] = None,
     keep_logs: KeepLogs = None,
 ) -> None:
     """Start a control plane; Ctrl-C ends it and leaves nothing behind."""
     from pequod.cli.foreground import run_in_foreground
 
-    wish = Wish(name=name, node=node, port=port, crds=crds, operator=operator, keep_logs=keep_logs)
+    wish = Wish(
+        name=name,
+        node=node,
+        port=port,
+        crds=crds,
+        operator=operator,
+        api_server=tuple(api_server or ()),
+        keep_logs=keep_logs,
+    )
     terminal.run(lambda: _detached(wish) if detach else run_in_foreground(wish))
 
 

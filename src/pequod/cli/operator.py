@@ -12,6 +12,7 @@ from pequod.cli import terminal
 if TYPE_CHECKING:
     from pequod.operator import Settings
     from pequod.runtime.health import Address
+    from pequod.runtime.leader import Timing
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "json", "console"]
@@ -47,6 +48,27 @@ def operator(  # noqa: PLR0913 -- a signature is the command line
             help="Of several replicas only one acts. Without it there must be only one.",
         ),
     ] = True,
+    lease_duration: Annotated[
+        str,
+        typer.Option(
+            envvar="PEQUOD_LEASE_DURATION",
+            help="How long a leader that is silent is waited for before another one leads.",
+        ),
+    ] = "15s",
+    lease_renew_deadline: Annotated[
+        str,
+        typer.Option(
+            envvar="PEQUOD_LEASE_RENEW_DEADLINE",
+            help="How long a leader that cannot renew its Lease goes on; less than the duration.",
+        ),
+    ] = "10s",
+    lease_retry_period: Annotated[
+        str,
+        typer.Option(
+            envvar="PEQUOD_LEASE_RETRY_PERIOD",
+            help="How often the Lease is renewed, or asked for; less than the deadline.",
+        ),
+    ] = "2s",
     health_address: Annotated[
         str,
         typer.Option(
@@ -99,6 +121,7 @@ def operator(  # noqa: PLR0913 -- a signature is the command line
         context=context,
         namespace=namespace,
         leader_election=leader_election,
+        timing=_timing(lease_duration, lease_renew_deadline, lease_retry_period),
         health=_address("--health-address", health_address),
         metrics=_address("--metrics-address", metrics_address),
         probe_interval=_period("--cluster-probe-interval", cluster_probe_interval),
@@ -143,13 +166,30 @@ def _address(option: str, text: str) -> "Address | None":
         terminal.fail(f"{option}: {error}", f"Give host:port, :port or {OFF}.")
 
 
-def _period(option: str, text: str) -> float:
-    from pequod.base.durations import seconds
+def _timing(duration: str, deadline: str, retry: str) -> "Timing":
+    from pequod.runtime.leader import Timing
+
+    try:
+        return Timing(
+            lease=_period("--lease-duration", duration),
+            renew=_period("--lease-renew-deadline", deadline),
+            retry=_period("--lease-retry-period", retry, least=0.1),
+        )
+    except ValueError:
+        terminal.fail(
+            f"the times of the Lease do not fit: {duration}, {deadline}, {retry}",
+            "--lease-duration must be longer than --lease-renew-deadline, and that longer than "
+            "--lease-retry-period.",
+        )
+
+
+def _period(option: str, text: str, *, least: float = 1.0) -> float:
+    from pequod.base.durations import seconds, words
 
     try:
         period = seconds(text)
     except ValueError as error:
         terminal.fail(f"{option}: {error}", "Give a duration such as 60s or 5m.")
-    if period < 1:
-        terminal.fail(f"{option} is {text}, which is too often", "Give at least 1s.")
+    if period < least:
+        terminal.fail(f"{option} is {text}, which is too short", f"Give at least {words(least)}.")
     return period

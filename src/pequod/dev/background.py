@@ -79,6 +79,7 @@ def _command(wish: Wish) -> list[str]:
         options.append("--crds")
     if wish.operator:
         options.append("--operator")
+    options += [f"--api-server={flag}" for flag in wish.api_server]
     if wish.keep_logs is not None:
         options.append(f"--keep-logs={wish.keep_logs}")
     return [sys.executable, "-m", "pequod", "dev", "up", *options]

@@ -42,6 +42,8 @@ class Plan:
     ports: Ports
     network: Network
     node: NodeKind
+    api_server: tuple[str, ...] = ()
+    """Flags for the API server besides our own, each as `name=value`; the last one wins."""
 
     @property
     def server(self) -> str:
@@ -97,7 +99,7 @@ def etcd(plan: Plan) -> list[str]:
 def api_server(plan: Plan) -> list[str]:
     """The API server, with RBAC and every admission plugin that is on by default."""
     pki = plan.layout.pki
-    return _flags(
+    ours = _flags(
         {
             "etcd-servers": f"https://{LOOPBACK}:{plan.ports.etcd_client}",
             "etcd-cafile": pki / "etcd-ca.crt",
@@ -130,6 +132,7 @@ def api_server(plan: Plan) -> list[str]:
             "proxy-client-key-file": pki / "front-proxy.key",
         }
     )
+    return [*ours, *(f"--{flag}" for flag in plan.api_server)]
 
 
 def controller_manager(plan: Plan) -> list[str]:

@@ -89,6 +89,7 @@ async def _plane(wish: Wish, found: Programs, instance: Instance, state: State) 
         ports=free_ports(network.host, api_server=wish.port),
         network=network,
         node=wish.node,
+        api_server=wish.api_server,
     )
     return ControlPlane(
         plan,

@@ -22,6 +22,8 @@ class Wish:
     """Whether our CRDs are there from the start."""
     operator: bool = False
     """Whether the operator runs as well; it needs the CRDs."""
+    api_server: tuple[str, ...] = ()
+    """Flags for the API server besides our own, each as `name=value`."""
     keep_logs: Path | None = None
     """Where the logs of the components are copied to at the end."""
 
