@@ -56,6 +56,13 @@ def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> Object:
         if isinstance(old, dict) and isinstance(value, dict):
             if inner := merge_patch(old, value):
                 patch[name] = inner
-        elif name not in before or old != value:
+        elif name not in before or not _equal(old, value):
             patch[name] = value
     return patch
+
+
+def _equal(one: object, other: object) -> bool:
+    """Equality as JSON has it: true is not 1, wherever it stands."""
+    return one == other and (
+        type(one) is type(other) is str or msgspec.json.encode(one) == msgspec.json.encode(other)
+    )
