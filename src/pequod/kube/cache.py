@@ -265,8 +265,8 @@ class Cache(Generic[T]):
             # store was restored; only what we wrote after it began can be newer.
             news = key not in self._written or before is None or _newer(value, before)
         else:
+            news = _newer(value, before) if before is not None else not self._told(value)
             self._advance(value)
-            news = before is None or _newer(value, before)
         if news and (before is None or not _same(before, value)):
             self._store(Change(key, before, value))
             self._tell(Change(key, before, value))

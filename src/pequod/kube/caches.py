@@ -2,9 +2,9 @@
 
 import asyncio
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Generic
+from weakref import WeakSet
 
 from prometheus_client import REGISTRY
 from prometheus_client.core import GaugeMetricFamily, Metric
@@ -40,14 +40,45 @@ class Share(Generic[T]):
             self._owner.released(self._name)
 
 
-class Caches(Collector):
+class _Collector(Collector):
+    """How old and how large the caches are, at the moment somebody asks."""
+
+    def __init__(self) -> None:
+        self.known: WeakSet[Caches] = WeakSet()
+
+    def collect(self) -> Iterator[Metric]:
+        """One sample for each resource of each API server."""
+        names = ("cluster", "resource")
+        ages = GaugeMetricFamily(
+            "pequod_watch_age_seconds", "Seconds since a watch was heard.", labels=names
+        )
+        sizes = GaugeMetricFamily("pequod_cache_objects", "Objects in the caches.", labels=names)
+        oldest: dict[tuple[str, str], float] = {}
+        counts: dict[tuple[str, str], int] = {}
+        for caches in tuple(self.known):
+            for cache in caches:
+                name = (caches.client.transport.name, cache.kind.resource)
+                oldest[name] = max(oldest.get(name, 0.0), cache.age(caches.now()))
+                counts[name] = counts.get(name, 0) + len(cache)
+        for name, age in oldest.items():
+            ages.add_metric(name, age)
+            sizes.add_metric(name, counts[name])
+        yield from (ages, sizes)
+
+    def describe(self) -> Iterator[Metric]:
+        """Nothing until somebody asks: the names are known to `collect` alone."""
+        return iter(())
+
+
+class Caches:
     """Every cache of one API server, under the identity of its client."""
 
     def __init__(self, client: Client) -> None:
         self.client = client
         self._shared: dict[tuple[Any, ...], _Shared] = {}
         self._ending: set[asyncio.Task[None]] = set()
-        REGISTRY.register(self)
+        self.now = asyncio.get_running_loop().time
+        _collector.known.add(self)
 
     def share(self, kind: Kind, projection: Projection[T], selection: Selection = ALL) -> Share[T]:
         """A cache, started now if nobody else has it yet."""
@@ -76,44 +107,24 @@ class Caches(Collector):
 
     def stuck(self, longer_than: float) -> list[str]:
         """The watches that have done nothing for too long: not even failed."""
-        now = asyncio.get_running_loop().time()
+        now = self.now()
         return [str(cache.kind) for cache in self if cache.stuck(now) > longer_than]
+
+    def age(self) -> float:
+        """Seconds since the quietest watch was heard."""
+        now = self.now()
+        return max((cache.age(now) for cache in self), default=0.0)
 
     def unsynced(self) -> list[str]:
         """The caches that wait for their first list."""
         return [str(cache.kind) for cache in self if not cache.synced]
 
-    def collect(self) -> Iterator[Metric]:
-        """How old and how large the caches are, at the moment somebody asks."""
-        ages = GaugeMetricFamily(
-            "pequod_watch_age_seconds", "Seconds since a watch was heard.", labels=["resource"]
-        )
-        sizes = GaugeMetricFamily(
-            "pequod_cache_objects", "Objects in the caches.", labels=["resource"]
-        )
-        try:
-            now = asyncio.get_running_loop().time()
-        except RuntimeError:
-            return
-        oldest: dict[str, float] = {}
-        counts: dict[str, int] = {}
-        for cache in self:
-            name = cache.kind.resource
-            oldest[name] = max(oldest.get(name, 0.0), cache.age(now))
-            counts[name] = counts.get(name, 0) + len(cache)
-        for name, age in oldest.items():
-            ages.add_metric([name], age)
-            sizes.add_metric([name], counts[name])
-        yield ages
-        yield sizes
-
-    def describe(self) -> Iterator[Metric]:
-        """Nothing until somebody asks: the names are known to `collect` alone."""
-        return iter(())
-
     async def close(self) -> None:
         """End every watch."""
-        with suppress(KeyError):
-            REGISTRY.unregister(self)
+        _collector.known.discard(self)
         await end(*(shared.task for shared in self._shared.values()), *self._ending)
         self._shared.clear()
+
+
+_collector = _Collector()
+REGISTRY.register(_collector)

@@ -6,6 +6,7 @@ is cheap: `acting_as` makes another one on the same transport.
 
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, TypeVar, overload
 from urllib.parse import urlencode
 
@@ -46,12 +47,17 @@ class Write:
 
     def query(self) -> str:
         """The query that says so."""
-        options = {"fieldManager": self.manager, "fieldValidation": self.validation}
-        if self.force:
-            options["force"] = "true"
-        if self.dry_run:
-            options["dryRun"] = "All"
-        return urlencode(options)
+        return _query(self)
+
+
+@lru_cache(maxsize=256)
+def _query(how: Write) -> str:
+    options = {"fieldManager": how.manager, "fieldValidation": how.validation}
+    if how.force:
+        options["force"] = "true"
+    if how.dry_run:
+        options["dryRun"] = "All"
+    return urlencode(options)
 
 
 PLAIN = Write()

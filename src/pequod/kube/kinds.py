@@ -1,5 +1,6 @@
 """Kinds as an API server serves them: where their objects are."""
 
+import re
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -52,8 +53,13 @@ class Kind:
         return f"{self.kind}.{self.api_version}"
 
 
+_PLAIN = re.compile(r"[a-z0-9][-a-z0-9.]*")
+
+
 def _segment(name: str) -> str:
     """A name as one segment of a path; never two, and never a step up."""
+    if _PLAIN.fullmatch(name):
+        return name
     if not name or name in {".", ".."} or "/" in name:
         raise ValueError(f"{name!r} cannot be a part of a path")
     return quote(name, safe=":@!$&'()*+,;=")

@@ -9,18 +9,19 @@ import asyncio
 import ssl
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 
 import aiohttp
 from aiohttp.connector import Connection
 from aiohttp.tracing import Trace
 from multidict import CIMultiDict
-from opentelemetry import trace
 from prometheus_client import Counter, Gauge, Histogram
 from yarl import URL
 
 from pequod.base.backoff import Backoff
+from pequod.base.tasks import end
+from pequod.base.telemetry import span
 from pequod.kube.auth import Access, Identity
 from pequod.kube.errors import (
     BrokenAnswerError,
@@ -54,7 +55,6 @@ _throttled = Counter(
     "pequod_api_throttled_total", "Answers that asked for fewer requests.", ("cluster",)
 )
 
-_tracer = trace.get_tracer("pequod.kube")
 
 Fence = Callable[[], None]
 """Raises FencedError when nothing may be written any more."""
@@ -84,7 +84,6 @@ class Request:
     verb: str = ""
     """What metrics call it: get, list, apply …"""
     resource: str = ""
-    timeout: float | None = None
 
     @property
     def writes(self) -> bool:
@@ -152,14 +151,16 @@ class Transport:
         self._resume_at = 0.0
         self._backoff = Backoff(first=0.25, limit=10.0)
         self._base = access.endpoint.server.rstrip("/")
+        self._server = URL(self._base)
+        self._times = aiohttp.ClientTimeout(
+            total=self.limits.timeout, sock_connect=self.limits.connect
+        )
         self._flying = _in_flight.labels(name)
+        self._counters: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 
     async def send(self, request: Request) -> bytes:
         """Send a request and return the answer's body; everything but success is an error."""
-        with _tracer.start_as_current_span(request.verb or request.method) as span:
-            if span.is_recording():
-                span.set_attribute("k8s.resource", request.resource)
-                span.set_attribute("url.path", request.path.partition("?")[0])
+        with span(request.verb or request.method, resource=request.resource):
             return await self._until_taken(request)
 
     async def _until_taken(self, request: Request) -> bytes:
@@ -204,21 +205,36 @@ class Transport:
         if self._fence is not None and request.writes:
             self._fence()
         started = time.monotonic()
-        limit = request.timeout or self.limits.timeout
-        total = aiohttp.ClientTimeout(total=limit, sock_connect=self.limits.connect)
-        code = "none"
+        code = 0
         self._flying.inc()
         try:
-            async with self._translated(request), self._opened(request, identity, total) as answer:
+            async with self._opened(request, identity, self._times) as answer:
                 body = await _whole(answer)
-                code = str(answer.status)
+                code = answer.status
+        except _TROUBLE as error:
+            raise _explained(self._place(request), error) from error
         finally:
             self._flying.dec()
-            _requests.labels(self.name, request.verb, request.resource, code).inc()
-        _durations.labels(self.name, request.verb).observe(time.monotonic() - started)
-        if answer.status >= 300:
-            raise api_error(answer.status, body, retry_after=answer.headers.get("Retry-After"))
+            self._count(request, code, time.monotonic() - started)
+        if code >= 300:
+            raise api_error(code, body, retry_after=answer.headers.get("Retry-After"))
         return body
+
+    def _count(self, request: Request, code: int, took: float) -> None:
+        """Count a request; the counters are remembered, since finding them costs more."""
+        name = (request.verb, request.resource, code)
+        counters = self._counters.get(name)
+        if counters is None:
+            counters = self._counters[name] = (
+                _requests.labels(self.name, request.verb, request.resource, str(code or "none")),
+                _durations.labels(self.name, request.verb),
+            )
+        counters[0].inc()
+        if code:
+            counters[1].observe(took)
+
+    def _place(self, request: Request) -> str:
+        return f"{request.method} {self._base}{request.path.partition('?')[0]}"
 
     @asynccontextmanager
     async def stream(self, request: Request, *, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
@@ -227,33 +243,46 @@ class Transport:
             total=None, sock_connect=self.limits.connect, sock_read=idle
         )
         identity = await self.access.credentials.current()
-        async with self._translated(request), self._opened(request, identity, timeout) as answer:
-            code = answer.status
-            _requests.labels(self.name, request.verb, request.resource, str(code)).inc()
-            if code >= 300:
-                if code == 401:
-                    self.access.credentials.rejected()
-                body = await _whole(answer)
-                raise api_error(code, body, retry_after=answer.headers.get("Retry-After"))
-            try:
-                yield answer.content.iter_any()
-            finally:
-                # Nothing of a stream that is left is worth a farewell.
-                connection = answer.connection
-                if connection is not None and connection.transport is not None:
-                    connection.transport.abort()
+        try:
+            async with self._opened(request, identity, timeout) as answer:
+                self._count(request, answer.status, 0.0)
+                await self._require_success(answer)
+                try:
+                    yield answer.content.iter_any()
+                finally:
+                    # Nothing of a stream that is left is worth a farewell.
+                    connection = answer.connection
+                    if connection is not None and connection.transport is not None:
+                        connection.transport.abort()
+        except _TROUBLE as error:
+            raise _explained(self._place(request), error) from error
 
-    @asynccontextmanager
-    async def _opened(
+    async def _require_success(self, answer: aiohttp.ClientResponse) -> None:
+        if answer.status == 401:
+            self.access.credentials.rejected()
+        if answer.status >= 300:
+            body = await _whole(answer)
+            retry_after = answer.headers.get("Retry-After")
+            raise api_error(answer.status, body, retry_after=retry_after)
+
+    def _opened(
         self, request: Request, identity: Identity, limits: aiohttp.ClientTimeout
-    ) -> AsyncIterator[aiohttp.ClientResponse]:
+    ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
         session = self._session_for(identity)
         headers = CIMultiDict(request.headers)
         if identity.authorization is not None:
             headers["Authorization"] = identity.authorization
-        async with session.request(
+        path, _, query = request.path.partition("?")
+        return session.request(
             request.method,
-            URL(self._base + request.path, encoded=True),
+            URL.build(
+                scheme=self._server.scheme,
+                host=self._server.raw_host or "",
+                port=self._server.port,
+                path=f"{self._server.raw_path.rstrip('/')}{path}",
+                query_string=query,
+                encoded=True,
+            ),
             data=request.body,
             headers=headers,
             timeout=limits,
@@ -261,8 +290,7 @@ class Transport:
             allow_redirects=False,
             proxy=self.access.endpoint.proxy,
             server_hostname=self.access.endpoint.server_name,
-        ) as answer:
-            yield answer
+        )
 
     def _session_for(self, identity: Identity) -> aiohttp.ClientSession:
         """The session of an identity; another certificate means another one."""
@@ -294,40 +322,41 @@ class Transport:
         """Close a session once the requests that use it have had their time."""
 
         async def later() -> None:
-            await asyncio.sleep(self.limits.timeout)
-            await session.close()
+            try:
+                await asyncio.sleep(self.limits.timeout)
+            finally:
+                await session.close()
 
         task = asyncio.create_task(later(), name="retire connections")
         self._closing.add(task)
         task.add_done_callback(self._closing.discard)
-        task.add_done_callback(lambda _: asyncio.ensure_future(session.close()))
-
-    @asynccontextmanager
-    async def _translated(self, request: Request) -> AsyncIterator[None]:
-        """Say what went wrong in our own terms."""
-        what = f"{request.method} {self._base}{request.path.partition('?')[0]}"
-        try:
-            yield
-        except (aiohttp.ConnectionTimeoutError, TimeoutError) as error:
-            raise TimedOutError(f"{what}: no answer in time") from error
-        except (aiohttp.ClientSSLError, ssl.SSLError) as error:
-            raise UntrustedServerError(f"{what}: {_tls_problem(error)}") from error
-        except (aiohttp.ClientConnectorError, aiohttp.ClientProxyConnectionError) as error:
-            raise UnreachableError(f"{what}: {error.strerror or error}") from error
-        except (aiohttp.ClientPayloadError, aiohttp.ServerDisconnectedError) as error:
-            raise BrokenAnswerError(f"{what}: the connection ended early") from error
-        except UnicodeError as error:
-            raise UnreachableError(f"{what}: that is no name of a host") from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise NoAnswerError(f"{what}: {type(error).__name__}") from error
 
     async def close(self) -> None:
         """End every connection."""
-        for task in tuple(self._closing):
-            task.cancel()
+        await end(*self._closing)
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+
+_TROUBLE = (aiohttp.ClientError, OSError, TimeoutError, UnicodeError)
+
+
+def _explained(what: str, error: Exception) -> NoAnswerError:
+    """What went wrong on the way, in our own terms."""
+    match error:
+        case TimeoutError():
+            return TimedOutError(f"{what}: no answer in time")
+        case aiohttp.ClientSSLError() | ssl.SSLError():
+            return UntrustedServerError(f"{what}: {_tls_problem(error)}")
+        case aiohttp.ClientConnectorError() | aiohttp.ClientProxyConnectionError():
+            return UnreachableError(f"{what}: {error.strerror or error}")
+        case aiohttp.ClientPayloadError() | aiohttp.ServerDisconnectedError():
+            return BrokenAnswerError(f"{what}: the connection ended early")
+        case UnicodeError():
+            return UnreachableError(f"{what}: that is no name of a host")
+        case _:
+            return NoAnswerError(f"{what}: {type(error).__name__}")
 
 
 async def _whole(answer: aiohttp.ClientResponse) -> bytes:

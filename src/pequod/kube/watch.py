@@ -134,6 +134,7 @@ class Watch:
         self._listed = float("-inf")
         self._version = ""
         self._streaming_lists = True
+        self._counters: dict[str, Counter] = {}
         self.heard = asyncio.get_running_loop().time()
         """When anything was last heard."""
         self.tried = self.heard
@@ -250,7 +251,7 @@ class Watch:
             decoded = _lines.decode(line)
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise BrokenAnswerError(f"a watch of {self._kind} broke off: {error}") from error
-        _events.labels(self._kind.resource, decoded.type).inc()
+        self._counted(decoded.type)
         if decoded.type == "ERROR":
             raise _refusal(bytes(decoded.object))
         metadata = self._metadata(decoded)
@@ -263,6 +264,12 @@ class Watch:
         if decoded.type == "BOOKMARK":
             return Complete(self._version) if listed else None
         return Removed(decoded.object) if decoded.type == "DELETED" else Put(decoded.object)
+
+    def _counted(self, type_: str) -> None:
+        counter = self._counters.get(type_)
+        if counter is None:
+            counter = self._counters[type_] = _events.labels(self._kind.resource, type_)
+        counter.inc()
 
     def _metadata(self, line: _Line) -> _BookmarkMeta:
         try:

@@ -5,17 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from opentelemetry import trace
-
 from pequod.api import reasons
 from pequod.api.reasons import Reason
+from pequod.base.telemetry import span
 from pequod.kube.kinds import Kind
 from pequod.kube.objects import Key, Named
 from pequod.runtime.conditions import Conditions
 from pequod.runtime.dependencies import Dependencies
 from pequod.runtime.verdicts import Verdict
-
-_tracer = trace.get_tracer("pequod.runtime")
 
 
 @dataclass(slots=True)
@@ -49,7 +46,7 @@ class Context:
     def step(self, name: str) -> Iterator[Step]:
         """Do one step: the condition of that name tells how it went."""
         step = Step()
-        with _tracer.start_as_current_span(name):
+        with span(name):
             try:
                 yield step
             except Exception as error:

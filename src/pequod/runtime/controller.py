@@ -14,12 +14,12 @@ from typing import Any, Generic, cast
 
 import msgspec
 import structlog
-from opentelemetry import trace
 from prometheus_client import Counter, Histogram
 
 from pequod.api import reasons
 from pequod.base.backoff import Backoff, spread
 from pequod.base.tasks import end
+from pequod.base.telemetry import span
 from pequod.kube.cache import Change, Projection, Unreadable
 from pequod.kube.caches import Caches, Share
 from pequod.kube.client import ALL, Selection
@@ -50,7 +50,6 @@ _seconds = Histogram(
     buckets=(0.001, 0.005, 0.025, 0.1, 0.5, 1, 5, 15, 60, 300),
 )
 _errors = Counter("pequod_reconcile_errors_total", "Passes that failed.", ("controller",))
-_tracer = trace.get_tracer("pequod.runtime")
 _log = structlog.get_logger()
 
 
@@ -168,9 +167,8 @@ class Controller(Generic[R]):
         result = "error"
         with (
             structlog.contextvars.bound_contextvars(controller=self.name, object=str(key)),
-            _tracer.start_as_current_span(f"reconcile {self._kind.kind}") as span,
+            span("reconcile", kind=self._kind.kind, object=str(key)),
         ):
-            span.set_attribute("k8s.object", str(key))
             try:
                 result = await self._pass(key)
             except ConflictError:

@@ -29,6 +29,7 @@ class Dependencies:
         self._wake = wake
         self._shares: dict[Place, Share[Named]] = {}
         self._stops: dict[Place, Callable[[], None]] = {}
+        self._places: defaultdict[Place, set[Key]] = defaultdict(set)
         self._users: defaultdict[Reference, set[Key]] = defaultdict(set)
         self._needs: dict[Key, set[Reference]] = {}
 
@@ -36,6 +37,7 @@ class Dependencies:
         """The metadata of an object; from now on its changes wake the user."""
         self._needs.setdefault(user, set()).add((kind, key))
         self._users[kind, key].add(user)
+        self._places[kind, key.namespace].add(key)
         cache = self._share(kind, key.namespace).cache
         await cache.until_synced(SYNC_LIMIT)
         found = cache.get(key)
@@ -75,6 +77,8 @@ class Dependencies:
         del self._users[reference]
         kind, key = reference
         place = (kind, key.namespace)
-        if not any((other, k.namespace) == place for other, k in self._users):
+        self._places[place].discard(key)
+        if not self._places[place]:
+            del self._places[place]
             self._stops.pop(place)()
             self._shares.pop(place).release()

@@ -14,10 +14,14 @@ from dataclasses import dataclass
 from aiohttp import web
 from prometheus_client import CONTENT_TYPE_LATEST, REGISTRY, generate_latest
 
-Check = Callable[[], Awaitable[str | None]]
-"""What is wrong, for a person; None when nothing is."""
+Check = Callable[[], Awaitable[str]]
+"""How something is, for a person; raises UnhealthyError when it is not well."""
 
 _CHECK_LIMIT = 5.0
+
+
+class UnhealthyError(Exception):
+    """What is wrong, for a person."""
 
 
 class PortTakenError(Exception):
@@ -66,22 +70,22 @@ def metrics_app() -> web.Application:
 
 def _page(checks: Mapping[str, Check]) -> Callable[[web.Request], Awaitable[web.Response]]:
     async def page(_request: web.Request) -> web.Response:
-        problems = {name: await _asked(check) for name, check in checks.items()}
-        lines = [
-            f"[{'-' if wrong else '+'}]{name} {wrong or 'ok'}" for name, wrong in problems.items()
-        ]
-        status = 503 if any(problems.values()) else 200
-        return web.Response(text="\n".join(lines) + "\n", status=status)
+        asked = [await _asked(name, check) for name, check in checks.items()]
+        text = "".join(f"{line}\n" for _, line in asked)
+        return web.Response(text=text, status=200 if all(well for well, _ in asked) else 503)
 
     return page
 
 
-async def _asked(check: Check) -> str | None:
+async def _asked(name: str, check: Check) -> tuple[bool, str]:
+    """Whether something is well, and the line that says so."""
     try:
         async with asyncio.timeout(_CHECK_LIMIT):
-            return await check()
+            return True, f"[+]{name} {await check()}"
+    except UnhealthyError as error:
+        return False, f"[-]{name} {error}"
     except TimeoutError:
-        return f"no answer in {_CHECK_LIMIT:.0f} s"
+        return False, f"[-]{name} no answer in {_CHECK_LIMIT:.0f} s"
 
 
 @asynccontextmanager

@@ -11,11 +11,12 @@ from typing import Any
 
 import structlog
 
+from pequod.base.durations import words
 from pequod.base.tasks import end
 from pequod.kube.caches import Caches
 from pequod.runtime.controller import Controller
 from pequod.runtime.events import Recorder
-from pequod.runtime.health import Check
+from pequod.runtime.health import Check, UnhealthyError
 from pequod.runtime.leader import Leadership
 
 GRACE = 10.0
@@ -106,17 +107,21 @@ class Manager:
     def live(self) -> dict[str, Check]:
         """What a restart could mend."""
 
-        async def watches() -> str | None:
+        async def watches() -> str:
             stuck = self._caches.stuck(STUCK)
-            return f"stuck: {', '.join(sorted(stuck))}" if stuck else None
+            if stuck:
+                raise UnhealthyError(f"stuck: {', '.join(sorted(stuck))}")
+            return f"ok, the quietest was heard {words(self._caches.age())} ago"
 
         return {"watches": watches}
 
     def ready(self) -> dict[str, Check]:
         """What is missing before objects can be reconciled."""
 
-        async def caches() -> str | None:
+        async def caches() -> str:
             missing = self._caches.unsynced()
-            return f"not listed yet: {', '.join(sorted(missing))}" if missing else None
+            if missing:
+                raise UnhealthyError(f"not listed yet: {', '.join(sorted(missing))}")
+            return "ok"
 
         return {"caches": caches}

@@ -8,7 +8,14 @@ from contextlib import closing
 
 import pytest
 
-from pequod.runtime.health import Address, PortTakenError, health_app, metrics_app, serving
+from pequod.runtime.health import (
+    Address,
+    PortTakenError,
+    UnhealthyError,
+    health_app,
+    metrics_app,
+    serving,
+)
 
 
 def fetched(address: Address, path: str) -> tuple[int, str]:
@@ -20,17 +27,17 @@ def fetched(address: Address, path: str) -> tuple[int, str]:
             return error.code, error.read().decode()
 
 
-async def fine() -> str | None:
-    return None
+async def fine() -> str:
+    return "ok"
 
 
-async def broken() -> str | None:
-    return "the watch of Cluster is stuck"
+async def broken() -> str:
+    raise UnhealthyError("the watch of Cluster is stuck")
 
 
-async def silent() -> str | None:
+async def silent() -> str:
     await asyncio.Event().wait()
-    return None
+    return "never"
 
 
 LOCAL = Address("127.0.0.1", 0)

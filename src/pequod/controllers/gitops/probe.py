@@ -16,6 +16,7 @@ from pequod.base.logs import one_line
 from pequod.kube.client import Client
 from pequod.kube.errors import (
     ApiError,
+    CredentialsError,
     ForbiddenError,
     KubeError,
     NoAnswerError,
@@ -79,7 +80,7 @@ class Probe:
                 except (UnauthorizedError, ForbiddenError):
                     # It answers. Whether it likes us is the next question.
                     return Answer(time.monotonic() - began)
-        except NoAnswerError as error:
+        except (NoAnswerError, CredentialsError) as error:
             status.reachable = False
             raise _no_answer(error) from error
         except ApiError as error:
@@ -99,7 +100,7 @@ class Probe:
                 nodes = await _nodes(client)
         except (UnauthorizedError, ForbiddenError, NotFoundError) as error:
             raise _refused(error) from error
-        except NoAnswerError as error:
+        except (NoAnswerError, CredentialsError) as error:
             raise _no_answer(error) from error
         await self._require_another(client, system.metadata.uid)
         return Found(system.metadata.uid[:64], cluster.status.version, nodes)
@@ -136,9 +137,11 @@ async def _bounded() -> AsyncIterator[None]:
         raise TimedOutError(f"no answer within {LIMIT:.0f} s") from error
 
 
-def _no_answer(error: NoAnswerError) -> Waiting:
-    next_step = _NEXT_STEPS.get(type(error), _NEXT_STEPS[NoAnswerError])
-    return Waiting(error.reason, f"{error}: {next_step}", after=_soon())
+def _no_answer(error: KubeError) -> Waiting:
+    message = str(error)
+    if isinstance(error, NoAnswerError):
+        message += f": {_NEXT_STEPS.get(type(error), _NEXT_STEPS[NoAnswerError])}"
+    return Waiting(error.reason, message, after=_soon())
 
 
 def _refused(error: ApiError) -> Waiting:

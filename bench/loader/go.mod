@@ -1,0 +1,3 @@
+module pequod.io/bench/loader
+
+go 1.26

@@ -1,0 +1,31 @@
+"""Clients in the event loop of a test: one of their own, and one behind a proxy that fails."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from clusters import Api
+from faultproxy import FaultProxy, fault_proxy
+from pequod.kube.client import Client
+from pequod.kube.kubeconfig import own_access
+from pequod.kube.transport import Transport
+
+
+@pytest.fixture
+async def client(api: Api) -> AsyncIterator[Client]:
+    transport = Transport(own_access(api.kubeconfig))
+    yield Client(transport)
+    await transport.close()
+
+
+@pytest.fixture
+async def proxy(api: Api) -> AsyncIterator[FaultProxy]:
+    async with fault_proxy(own_access(api.kubeconfig)) as running:
+        yield running
+
+
+@pytest.fixture
+async def proxied(proxy: FaultProxy) -> AsyncIterator[Client]:
+    transport = Transport(proxy.access())
+    yield Client(transport)
+    await transport.close()
