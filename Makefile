@@ -5,6 +5,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PYTEST_WORKERS ?= 2
+BENCH ?= controlplane
 
 .DEFAULT_GOAL := help
 .PHONY: help setup build run up down install test check lint types layers generated files coverage fmt generate \
@@ -63,8 +64,11 @@ files: setup
 	$(BIN)/python tools/check_files.py
 
 coverage: setup build ## Measure branch coverage of the packages that must have 90 %
+	$(BIN)/coverage erase
 	$(BIN)/coverage run -m pytest tests/unit tests/properties tests/apiserver
-	$(BIN)/coverage report --fail-under=90 --include='src/pequod/kube/*,src/pequod/crd/*,src/pequod/api/*'
+	$(BIN)/coverage combine --quiet
+	$(BIN)/coverage report --fail-under=90 \
+		--include='src/pequod/api/*,src/pequod/base/*,src/pequod/controllers/*,src/pequod/crd/*,src/pequod/kube/*,src/pequod/runtime/*'
 
 fmt: setup ## Format the code
 	$(BIN)/ruff check --fix
@@ -73,8 +77,8 @@ fmt: setup ## Format the code
 generate: setup ## Write the CRDs and the reference from the types
 	PYTHONPATH=src $(BIN)/python -m pequod.crd
 
-bench: setup build ## Measure the control plane: start, memory, size
-	$(BIN)/python bench/controlplane.py
+bench: setup build ## Measure: BENCH=controlplane, floor (the client), cache or idle (the operator)
+	$(BIN)/python -m bench.$(BENCH)
 
 tools: setup ## Install what a real node needs (Debian, root); says what is missing elsewhere
 	@$(BIN)/pequod dev tools

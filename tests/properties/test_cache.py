@@ -377,3 +377,27 @@ CacheMachine.TestCase.settings = settings(
     max_examples=250, stateful_step_count=40, deadline=None, print_blob=True
 )
 TestCache = CacheMachine.TestCase
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param([], ["put", "we delete", "answer"], id="we remove what the list still holds"),
+        pytest.param(["we write"], ["delete", "go on", "go on", "answer"], id="our answer is late"),
+        pytest.param(["we write", "delete", "answer"], [], id="removed before the list"),
+        pytest.param([], ["delete", "we write", "answer"], id="made after the list"),
+    ],
+)
+def test_what_happens_to_an_object_while_a_list_is_made(
+    before: list[str], after: list[str]
+) -> None:
+    """Histories that chance seldom finds."""
+    machine = CacheMachine()
+    machine.start()
+    machine.somebody_writes("a", "red")
+    machine.a_list_is_made_while_something_happens("a", before, after)
+    while machine.position < len(machine.server.log):
+        machine.the_watch_goes_on()
+        machine.nothing_is_older_than_our_own_writes()
+        machine.nothing_that_is_there_was_dropped()
+    machine.teardown()

@@ -75,6 +75,7 @@ class Controller(Generic[R]):
         pass_limit: float = PASS_LIMIT,
     ) -> None:
         self.name = reconciler.kind.definition.kind.lower()
+        self.client = caches.client
         self._reconciler = reconciler
         self._caches = caches
         self._kind = Kind.of(reconciler.kind)
