@@ -87,6 +87,7 @@ def _say_what_to_try(plane: ControlPlane) -> None:
         "In another terminal:\n"
         f"  {export_line(plane.plan.layout.kubeconfig)}\n"
         f"  {kubectl} get pequod --all-namespaces\n"
+        f"  {kubectl} describe clusters.ajj.io in-cluster\n"
         f"  {kubectl} explain transform.spec.cueRef\n"
         f"  {kubectl} create deployment web --image=web && {kubectl} get pods --watch\n"
     )

@@ -7,9 +7,11 @@ that fails costs nobody but its own object anything.
 
 import asyncio
 import time
+import traceback
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any, Generic, cast
 
 import msgspec
@@ -41,6 +43,7 @@ RESYNC = 3600.0
 """Seconds after which every object is looked at again, whatever its reconciler says."""
 PAUSED = "pequod.io/paused"
 REQUESTED = "reconcile.pequod.io/requestedAt"
+_LONGEST_REQUEST = 256
 
 _total = Counter("pequod_reconcile_total", "Passes by outcome.", ("controller", "result"))
 _seconds = Histogram(
@@ -59,6 +62,12 @@ class Outcome:
 
     result: str
     after: float | None = None
+
+
+class PassTimedOutError(Exception):
+    """A pass that did not return."""
+
+    reason = reasons.PASS_TIMED_OUT
 
 
 class Controller(Generic[R]):
@@ -91,11 +100,6 @@ class Controller(Generic[R]):
         self._unreadable: dict[Key, tuple[str, str]] = {}
         """What was said about objects that cannot be read: once is enough."""
         self._stopping = False
-
-    @property
-    def synced(self) -> bool:
-        """Whether it knows every object of its kind."""
-        return self._cache.synced
 
     def wake(self, key: Key) -> None:
         """Look at an object soon."""
@@ -180,7 +184,8 @@ class Controller(Generic[R]):
                 result = "fenced"
                 self._queue.add_after(key, 1.0)
             except Exception as error:  # noqa: BLE001 -- one object's failure is nobody else's
-                _log.warning("status not published", error=str(error), exc_info=True)
+                reason, message = explained(error)
+                _log.warning("pass not ended", reason=reason, message=message, at=_frames(error))
                 self._queue.retry(key)
         _seconds.labels(self.name).observe(time.monotonic() - started)
         _total.labels(self.name, result).inc()
@@ -222,25 +227,34 @@ class Controller(Generic[R]):
     async def _reconcile(self, key: Key, found: R, object_: R) -> str:
         settled = self._conditions(found)
         context = self._context(key, settled)
-        outcome = await self._judged(settled, self._bounded(object_, context))
+        outcome = await self._judged(settled, self._reconciler.reconcile(object_, context))
         self._dependencies.settle(key, context.needed)
         object_.status.conditions = settled.result()
         object_.status.observed_generation = found.metadata.generation
         object_.status.last_handled_reconcile_at = (
-            found.metadata.annotations.get(REQUESTED) or object_.status.last_handled_reconcile_at
+            found.metadata.annotations.get(REQUESTED, "")[:_LONGEST_REQUEST]
+            or object_.status.last_handled_reconcile_at
         )
         await self._publish(key, found, object_)
         self._schedule(key, outcome)
         return outcome.result
 
-    async def _bounded(self, object_: R, context: Context) -> Result:
-        async with asyncio.timeout(self._pass_limit):
-            return await self._reconciler.reconcile(object_, context)
+    async def _bounded(self, work: Awaitable[Result | None]) -> Result:
+        """Do some work within the time of a pass."""
+        try:
+            async with asyncio.timeout(self._pass_limit) as limit:
+                return await work or Result()
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise PassTimedOutError(
+                f"the pass took longer than {self._pass_limit:.0f} s; it is tried again"
+            ) from error
 
-    async def _judged(self, settled: Conditions, work: Awaitable[Result]) -> Outcome:
+    async def _judged(self, settled: Conditions, work: Awaitable[Result | None]) -> Outcome:
         """Do the work, and turn its end into conditions and the time of the next look."""
         try:
-            result = await work
+            result = await self._bounded(work)
         except Waiting as verdict:
             settled.waits(verdict.reason, verdict.message)
             return Outcome("waiting", verdict.after)
@@ -249,13 +263,11 @@ class Controller(Generic[R]):
             return Outcome("stalled")
         except FencedError:
             raise
-        except TimeoutError:
-            message = f"the pass took longer than {self._pass_limit:.0f} s; it is tried again"
-            settled.fails(reasons.PASS_TIMED_OUT, message)
         except Exception as error:  # noqa: BLE001 -- one object's failure is nobody else's
             reason, message = explained(error)
-            unexpected = reason == reasons.INTERNAL_ERROR
-            _log.warning("reconcile failed", error=str(error), exc_info=unexpected)
+            _log.warning("reconcile failed", reason=reason, message=message)
+            if reason == reasons.INTERNAL_ERROR:
+                _log.warning("unexpected error", at=_frames(error))
             settled.fails(reason, message)
         else:
             settled.succeeded(result.message)
@@ -269,13 +281,7 @@ class Controller(Generic[R]):
             return "deleted"
         settled = self._conditions(found)
         context = self._context(key, settled)
-
-        async def work() -> Result:
-            async with asyncio.timeout(self._pass_limit):
-                await self._reconciler.finalize(object_, context)
-            return Result()
-
-        outcome = await self._judged(settled, work())
+        outcome = await self._judged(settled, self._reconciler.finalize(object_, context))
         self._dependencies.settle(key, context.needed)
         if outcome.result == "success":
             left = [name for name in found.metadata.finalizers if name != finalizer]
@@ -328,9 +334,11 @@ class Controller(Generic[R]):
         self._unreadable.pop(key, None)
         self._reconciler.forget(key)
 
-    def close(self) -> None:
-        """Need the objects no longer."""
-        self._share.release()
+
+def _frames(error: BaseException) -> str:
+    """Where an error comes from, without its text: that may hold whatever passed through it."""
+    frames = traceback.extract_tb(error.__traceback__)[-8:]
+    return " < ".join(f"{Path(f.filename).name}:{f.lineno} {f.name}" for f in reversed(frames))
 
 
 async def _synced(share: Share[Any]) -> None:
