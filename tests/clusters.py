@@ -106,6 +106,13 @@ class Api:
     def patch(self, path: str, body: object) -> Answer:
         return self.call("PATCH", path, body, kind="merge-patch+json")
 
+    def token(self, namespace: str, account: str) -> str:
+        """A token of a ServiceAccount."""
+        path = f"/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token"
+        answer = self.create(path, {"spec": {}})
+        assert answer.code == 201, answer.message
+        return str(answer.body["status"]["token"])
+
     def kubectl(self, *arguments: str, check: bool = True) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [

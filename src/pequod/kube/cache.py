@@ -196,9 +196,11 @@ class Cache(Generic[T]):
         value = self._decoder.decode(answer)
         key = _key(value)
         before = self._entries.get(key)
-        self._answers[key] = value.metadata.resource_version
+        if key in self._writing:
+            self._answers[key] = value.metadata.resource_version
         if not self._gone(value) if before is None else _newer(value, before):
-            self._written.add(key)
+            if self._listed is not None:
+                self._written.add(key)
             self._store(Change(key, before, value))
             self._tell(Change(key, before, value))
         return value
@@ -208,7 +210,7 @@ class Cache(Generic[T]):
         """A write of ours to an object is on its way: what is heard of it may be its echo.
 
         Listeners hear of the object once, when its answer is there, and whether the write explains
-        all that has changed.
+        all that has changed. An object has one writer at a time.
         """
         before = self._writing[key] = self._entries.get(key)
         self._answers.pop(key, None)
@@ -383,4 +385,10 @@ def _touched_by_others(before: HasMetadata, after: HasMetadata) -> bool:
 
 
 def _words(index: Index[T], value: T | Unreadable | None) -> set[str]:
-    return set() if value is None or isinstance(value, Unreadable) else set(index(value))
+    if value is None or isinstance(value, Unreadable):
+        return set()
+    try:
+        return set(index(value))
+    except Exception:  # noqa: BLE001 -- an index's bug is not the cache's
+        _log.exception("an index failed", key=str(_key(value)))
+        return set()

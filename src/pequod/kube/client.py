@@ -211,9 +211,11 @@ class Client:
         return len(page.items or ()) + page.metadata.remaining_item_count
 
     async def create(self, kind: Kind, object_: Mapping[str, Any], how: Write = PLAIN) -> Object:
-        """Create an object that is not there yet."""
-        namespace = object_.get("metadata", {}).get("namespace")
-        path = f"{kind.path(namespace=namespace)}?{how.query()}"
+        """Create an object that is not there yet, or post to a sub-resource of one that is."""
+        metadata = object_.get("metadata", {})
+        name = metadata["name"] if how.part else None
+        place = kind.path(namespace=metadata.get("namespace"), name=name, part=how.part)
+        path = f"{place}?{how.query()}"
         body = _encoder.encode(object_)
         return decoded(await self._write("POST", path, kind, body, verb="create"), Object)
 

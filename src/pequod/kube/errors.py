@@ -253,6 +253,9 @@ def _class_for(code: int, status: Status) -> type[ApiError]:
     causes = (status.details.causes if status.details else None) or ()
     if code == 409 and any(cause.reason == "FieldManagerConflict" for cause in causes):
         return FieldConflictError
+    if code == 422 and any(cause.field == "metadata.uid" for cause in causes):
+        # How a patch is told that another object has the name by now.
+        return ConflictError
     return _BY_CODE.get(code, ServerError if code >= 500 else ApiError)
 
 

@@ -68,7 +68,7 @@ def reader(api: Api, name: str, *rules: dict[str, list[str]]) -> bytes:
         "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}],
     }
     api.create(f"{rbac}/clusterrolebindings", binding)
-    token = api.kubectl("create", "token", name).stdout.strip()
+    token = api.token("default", name)
     authority = (api.kubeconfig.parent / "pki/ca.crt").read_bytes()
     return token_kubeconfig(name=name, server=api.server, authority=authority, token=token)
 

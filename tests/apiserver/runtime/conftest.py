@@ -22,6 +22,7 @@ from pequod.runtime.events import Recorder
 from widgets import HeldWidgetReconciler, Start, Widget, WidgetReconciler, Widgets
 
 ACCOUNT = "widgets"
+RBAC = "rbac.authorization.k8s.io"
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -34,17 +35,22 @@ def widget_kind(control_plane: SharedControlPlane) -> None:
     assert made.code in {201, 409}, made.message
     api.kubectl("wait", "--for=condition=Established", f"crd/{crd['metadata']['name']}")
     role = {"metadata": {"name": ACCOUNT}, "rules": rules([HeldWidgetReconciler])}
-    assert api.create("/apis/rbac.authorization.k8s.io/v1/clusterroles", role).code in {201, 409}
+    assert api.create(f"/apis/{RBAC}/v1/clusterroles", role).code in {201, 409}
 
 
 @pytest.fixture
 def account(api: Api, namespace: str, tmp_path: Path) -> Path:
     """The kubeconfig of an account that may do in its namespace what the reconciler declares."""
-    where = f"--namespace={namespace}"
-    api.kubectl("create", "serviceaccount", ACCOUNT, where)
-    subject = f"--serviceaccount={namespace}:{ACCOUNT}"
-    api.kubectl("create", "rolebinding", ACCOUNT, f"--clusterrole={ACCOUNT}", subject, where)
-    token = api.kubectl("create", "token", ACCOUNT, where).stdout.strip()
+    metadata = {"name": ACCOUNT}
+    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    assert api.create(accounts, {"metadata": metadata}).code == 201
+    binding = {
+        "metadata": metadata,
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": ACCOUNT},
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}],
+    }
+    assert api.create(f"/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings", binding).code == 201
+    token = api.token(namespace, ACCOUNT)
     path = tmp_path / "account.kubeconfig"
     authority = (api.kubeconfig.parent / "pki/ca.crt").read_bytes()
     path.write_bytes(

@@ -63,6 +63,11 @@ def test_a_field_conflict_names_managers_and_fields() -> None:
     assert len(error.conflicts) == 3
 
 
+def test_another_object_of_the_same_name_is_a_conflict() -> None:
+    causes = [{"reason": "FieldValueInvalid", "message": "immutable", "field": "metadata.uid"}]
+    assert type(api_error(422, body(422, "Invalid", causes=causes))) is errors.ConflictError
+
+
 def test_the_time_to_come_back_is_read_from_the_header_or_the_details() -> None:
     assert api_error(429, b"", retry_after="7").retry_after == 7
     assert api_error(429, body(429, retryAfterSeconds=3)).retry_after == 3
