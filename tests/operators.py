@@ -138,6 +138,10 @@ def operator(kubeconfig: Path, log: Path, *options: str) -> Iterator[Operator]:
     finally:
         if running.process.poll() is None:
             running.send(signal.SIGCONT)
+            running.send(signal.SIGTERM)
+        try:
+            running.process.wait(timeout=20)
+        except subprocess.TimeoutExpired:
             running.process.kill()
             running.process.wait(timeout=PATIENCE)
 

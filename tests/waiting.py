@@ -1,6 +1,7 @@
 """Waiting inside an event loop: for conditions, never for time."""
 
 import asyncio
+from asyncio.selector_events import BaseSelectorEventLoop
 from collections.abc import Awaitable, Callable
 from inspect import isawaitable
 
@@ -24,3 +25,12 @@ async def eventually(condition: Condition, what: str, *, within: float = PATIENC
                 await asyncio.sleep(POLL)
     except TimeoutError:
         raise AssertionError(f"{what}: not true within {within:g} s, but {last!r}") from None
+
+
+async def connections_closed() -> None:
+    """Wait until the loop has no socket but its own: TLS takes a moment to say goodbye."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, BaseSelectorEventLoop)
+    sockets = loop._selector.get_map()  # type: ignore[attr-defined]
+    itself = 1
+    await eventually(lambda: len(sockets) == itself, "every connection is closed")

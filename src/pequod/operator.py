@@ -3,6 +3,7 @@
 import asyncio
 import platform
 import secrets
+import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
@@ -15,12 +16,12 @@ from prometheus_client import disable_created_metrics
 from pequod.controllers.gitops.cluster import ClusterReconciler
 from pequod.controllers.gitops.connection import Connections
 from pequod.controllers.gitops.probe import Probe
+from pequod.kube.addresses import AddressRule, CheckedResolver
 from pequod.kube.auth import Access
 from pequod.kube.caches import Caches
 from pequod.kube.client import Client
 from pequod.kube.clusters import Clusters
 from pequod.kube.kubeconfig import own_access
-from pequod.kube.remote import AddressRule, CheckedResolver
 from pequod.kube.transport import Fence, Limits, Transport
 from pequod.runtime.controller import Controller
 from pequod.runtime.events import Recorder
@@ -108,4 +109,9 @@ async def operate(settings: Settings, stop: asyncio.Event) -> None:
 def _leadership(settings: Settings, client: Client) -> Leadership:
     store = ApiLeaseStore(client, namespace=settings.namespace, name=NAME)
     identity = f"{platform.node()}_{secrets.token_hex(4)}"
-    return Leadership(store, identity=identity, timing=settings.timing)
+    return Leadership(store, identity=identity, timing=settings.timing, clock=_awake_or_asleep)
+
+
+def _awake_or_asleep() -> float:
+    """Seconds since the machine was started, those in which it slept included."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)

@@ -6,8 +6,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
+from pequod.kube.addresses import AddressRefusedError, AddressRule
 from pequod.kube.auth import Fixed
-from pequod.kube.remote import AddressRefusedError, AddressRule, InvalidKubeconfigError, parse
+from pequod.kube.remote import InvalidKubeconfigError, parse
 
 TOKEN = "s3cr3t-t0ken-0123456789"
 RULES = st.booleans().map(AddressRule)

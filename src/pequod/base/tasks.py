@@ -12,11 +12,22 @@ async def end(*tasks: asyncio.Task[Any]) -> None:
     await asyncio.gather(*tasks, return_exceptions=True)
 
 
-_ending: set[asyncio.Task[None]] = set()
+class Background:
+    """Tasks that nobody waits for, until their owner ends."""
 
+    def __init__(self) -> None:
+        self._tasks: set[asyncio.Task[Any]] = set()
 
-def end_soon(work: Coroutine[Any, Any, None]) -> None:
-    """Let something be closed in the background, by somebody who cannot wait for it."""
-    task = asyncio.get_running_loop().create_task(work)
-    _ending.add(task)
-    task.add_done_callback(_ending.discard)
+    def start(self, work: Coroutine[Any, Any, Any], *, name: str) -> asyncio.Task[Any]:
+        """Do something in the background."""
+        return self.adopt(asyncio.create_task(work, name=name))
+
+    def adopt(self, task: asyncio.Task[Any]) -> asyncio.Task[Any]:
+        """Look after a task that somebody else has started."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
+
+    async def close(self) -> None:
+        """Cancel what is still going on, and wait for its end."""
+        await end(*self._tasks)

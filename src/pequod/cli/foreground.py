@@ -19,7 +19,7 @@ from pequod.dev.credentials import access
 from pequod.dev.places import shipped
 from pequod.dev.session import session
 from pequod.dev.wish import Wish, programs_for
-from pequod.kube.probe import Probe
+from pequod.kube.questions import Questions
 
 _REFRESH = 1.0
 
@@ -93,12 +93,12 @@ def _say_what_to_try(plane: ControlPlane) -> None:
     )
 
 
-async def _show_changes(probe: Probe) -> None:
+async def _show_changes(questions: Questions) -> None:
     """Print the table each time that it has changed: for a log, or a program that reads along."""
     shown = ""
     while True:
         with terminal.output.capture() as capture:
-            terminal.output.print(await samples_table(probe))
+            terminal.output.print(await samples_table(questions))
         if capture.get() != shown:
             shown = capture.get()
             terminal.say(shown)
@@ -106,10 +106,10 @@ async def _show_changes(probe: Probe) -> None:
 
 
 async def _show_samples(plane: ControlPlane) -> None:
-    async with Probe(access(plane.plan)) as probe:
+    async with Questions(access(plane.plan)) as questions:
         if not terminal.output.is_terminal:
-            await _show_changes(probe)
-        with Live(await samples_table(probe), console=terminal.output) as live:
+            await _show_changes(questions)
+        with Live(await samples_table(questions), console=terminal.output) as live:
             while True:
                 await asyncio.sleep(_REFRESH)
-                live.update(await samples_table(probe))
+                live.update(await samples_table(questions))

@@ -5,16 +5,16 @@ from typing import Any
 from rich.table import Table
 
 from pequod.api import KINDS
-from pequod.kube.probe import Probe
+from pequod.kube.questions import Questions
 
 
-async def samples_table(probe: Probe) -> Table:
+async def samples_table(questions: Questions) -> Table:
     """Every object of ours, with what it says of itself."""
     table = Table("Kind", "Namespace", "Name", "Phase", "Ready", "Status", box=None, pad_edge=False)
     for resource in KINDS:
         definition = resource.definition
         path = f"/apis/{definition.api_version}/{definition.plural}"
-        listed = await probe.read(path)
+        listed = await questions.read(path)
         if listed is None:
             table.add_row(definition.kind, "", "", "", "", "cannot be listed right now")
             continue

@@ -14,7 +14,7 @@ from pequod.dev.kubectl import Kubectl
 from pequod.dev.node import Node
 from pequod.dev.operator import operator, operator_ready, write_operator_account
 from pequod.dev.programs import Programs
-from pequod.kube.probe import Probe
+from pequod.kube.questions import Questions
 
 START_TIMEOUT = 90.0
 _POLL = 0.05
@@ -42,14 +42,14 @@ class ControlPlane:
             await self._unless_failed(self._node.prepare(await self._start_foundation()))
             self._keep("etcd", components.etcd(self.plan))
             self._keep("kube-apiserver", components.api_server(self.plan))
-            async with Probe(access(self.plan)) as probe:
-                await self._until("the API server answers", probe.answers)
+            async with Questions(access(self.plan)) as questions:
+                await self._until("the API server answers", questions.answers)
                 self._start_the_rest()
                 await self._unless_failed(self._node.complete())
-                await self._until("the API server is ready", probe.ready)
+                await self._until("the API server is ready", questions.ready)
                 await self.kubectl.apply(self._node.manifests())
-                await self._until("pods can be created", lambda: _accounts_exist(probe))
-                await self._until("the node is ready", lambda: self._node_ready(probe))
+                await self._until("pods can be created", lambda: _accounts_exist(questions))
+                await self._until("the node is ready", lambda: self._node_ready(questions))
 
     async def _start_foundation(self) -> int | None:
         foundation = self._node.foundation()
@@ -127,17 +127,17 @@ class ControlPlane:
             if task.done():
                 task.result()
 
-    async def _node_ready(self, probe: Probe) -> bool:
+    async def _node_ready(self, questions: Questions) -> bool:
         name = self._node.name
         if name is None:
             return True
-        node = await probe.read(f"/api/v1/nodes/{name}")
+        node = await questions.read(f"/api/v1/nodes/{name}")
         conditions = (node or {}).get("status", {}).get("conditions", ())
         return any(c["type"] == "Ready" and c["status"] == "True" for c in conditions)
 
 
-async def _accounts_exist(probe: Probe) -> bool:
-    return await probe.read("/api/v1/namespaces/default/serviceaccounts/default") is not None
+async def _accounts_exist(questions: Questions) -> bool:
+    return await questions.read("/api/v1/namespaces/default/serviceaccounts/default") is not None
 
 
 @contextmanager

@@ -16,7 +16,11 @@ from pathlib import Path
 from typing import Protocol
 from urllib.parse import quote
 
+import structlog
+
 from pequod.kube.errors import CredentialsError
+
+_log = structlog.get_logger()
 
 IN_CLUSTER = Path("/var/run/secrets/kubernetes.io/serviceaccount")
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----")
@@ -91,20 +95,37 @@ class Files:
         self._token = token
         self._certificate = certificate
         self._key = key
-        self._known = ANONYMOUS
+        self._known: Identity | None = None
         self._expires = -1.0
+        self._reading: asyncio.Task[Identity] | None = None
 
     async def current(self) -> Identity:
-        """What the files said a moment ago at most."""
+        """What the files said a moment ago; what they say now is read while that is used."""
         now = asyncio.get_running_loop().time()
-        if now >= self._expires:
-            self._known = await asyncio.to_thread(self._read)
-            self._expires = now + REREAD
-        return self._known
+        if now < self._expires and self._known is not None:
+            return self._known
+        reading = self._reading
+        if reading is None:
+            reading = asyncio.create_task(self._refresh(), name="read credentials")
+            reading.add_done_callback(self._read_once)
+            self._reading = reading
+        if self._known is not None:
+            return self._known
+        return await asyncio.shield(reading)
 
     def rejected(self) -> None:
         """Read the files again before the next request."""
-        self._expires = -1.0
+        self._known, self._expires = None, -1.0
+
+    async def _refresh(self) -> Identity:
+        self._known = await asyncio.to_thread(self._read)
+        self._expires = asyncio.get_running_loop().time() + REREAD
+        return self._known
+
+    def _read_once(self, task: asyncio.Task[Identity]) -> None:
+        self._reading = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            _log.warning("credentials not read", error=str(error))
 
     def _read(self) -> Identity:
         token = None if self._token is None else _text(self._token)

@@ -23,14 +23,13 @@ from pequod.base.logs import one_line
 from pequod.kube.client import METADATA_ONLY, METADATA_ONLY_LIST
 from pequod.kube.errors import KubeError, TimedOutError
 from pequod.kube.kinds import Kind
-from pequod.kube.objects import Key, Metadata, Named, version_number
-from pequod.kube.watch import Began, Complete, Event, Failed, Put, Removed
+from pequod.kube.objects import MISFITS, Key, Metadata, Named, version_number
+from pequod.kube.watch import Began, Complete, Event, Failed, Garbled, Put, Removed
 
 _unreadable = Counter(
     "pequod_watch_unreadable_total", "Objects that do not fit their type.", ("resource",)
 )
 _log = structlog.get_logger()
-_MISFITS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Identified(Protocol):
@@ -127,9 +126,11 @@ class Cache(Generic[T]):
         self._written: set[Key] = set()
         self._nameless = False
         self._removed_by_us: set[str] = set()
-        self._writing: dict[Key, T | Unreadable | None] = {}
+        self._writing: dict[Key, tuple[int, T | Unreadable | None]] = {}
         self._answers: dict[Key, str] = {}
-        self._synced = asyncio.Event()
+        self._synced = False
+        self._news = asyncio.Event()
+        """Set when the first list is complete, or fails."""
 
     def get(self, key: Key) -> T | Unreadable | None:
         """An object, at least as new as our last write to it."""
@@ -165,16 +166,18 @@ class Cache(Generic[T]):
     @property
     def synced(self) -> bool:
         """Whether the first list is complete."""
-        return self._synced.is_set()
+        return self._synced
 
     async def until_synced(self, within: float) -> None:
-        """Wait for the first list."""
+        """Wait for the first list; raise as soon as it is known why there is none."""
         try:
             async with asyncio.timeout(within):
-                await self._synced.wait()
+                while not self.synced:
+                    if self.failure is not None:
+                        raise self.failure
+                    self._news.clear()
+                    await self._news.wait()
         except TimeoutError as error:
-            if self.failure is not None:
-                raise self.failure from error
             raise TimedOutError(f"{self.kind} could not be listed in {within:.0f} s") from error
 
     def age(self, now: float) -> float:
@@ -198,7 +201,8 @@ class Cache(Generic[T]):
         before = self._entries.get(key)
         if key in self._writing:
             self._answers[key] = value.metadata.resource_version
-        if not self._gone(value) if before is None else _newer(value, before):
+        news = not self._gone(value) if before is None else _newer(value, before)
+        if news:
             if self._listed is not None:
                 self._written.add(key)
             self._store(Change(key, before, value))
@@ -210,24 +214,30 @@ class Cache(Generic[T]):
         """A write of ours to an object is on its way: what is heard of it may be its echo.
 
         Listeners hear of the object once, when its answer is there, and whether the write explains
-        all that has changed. An object has one writer at a time.
+        all that has changed. Of writes that overlap, the last one to end tells.
         """
-        before = self._writing[key] = self._entries.get(key)
-        self._answers.pop(key, None)
+        writers, before = self._writing.get(key, (0, self._entries.get(key)))
+        self._writing[key] = (writers + 1, before)
         try:
             yield
         finally:
-            del self._writing[key]
-            answered = self._answers.pop(key, None)
-            after = self._entries.get(key)
-            if after is not before:
-                ours = (
-                    before is not None
-                    and after is not None
-                    and after.metadata.resource_version == answered
-                    and not _touched_by_others(before, after)
-                )
-                self._tell(Change(key, before, after, ours))
+            self._written_once(key)
+
+    def _written_once(self, key: Key) -> None:
+        writers, before = self._writing.pop(key)
+        if writers > 1:
+            self._writing[key] = (writers - 1, before)
+            return
+        answered = self._answers.pop(key, None)
+        after = self._entries.get(key)
+        if after is not before:
+            ours = (
+                before is not None
+                and after is not None
+                and after.metadata.resource_version == answered
+                and not _touched_by_others(before, after)
+            )
+            self._tell(Change(key, before, after, ours))
 
     def observe_removal(self, key: Key, uid: str) -> None:
         """Our own write has removed an object: what is still told of it comes late."""
@@ -242,15 +252,20 @@ class Cache(Generic[T]):
                 self._put(raw)
             case Removed(raw):
                 self._remove(raw)
-            case Began():
+            case Began(again):
                 self._listed, self._nameless, self._position = set(), False, None
-                self._written.clear()
-                self._removed_by_us.clear()
+                if not again:
+                    self._written.clear()
+                    self._removed_by_us.clear()
                 return
+            case Garbled():
+                self._nameless = True
+                _log.error("object that cannot be named", kind=str(self.kind))
             case Complete(version):
                 self._complete(version_number(version))
             case Failed(error):
                 self.failure = error
+                self._news.set()
                 _log.warning("watch failed", kind=str(self.kind), error=str(error))
                 return
         self.failure = None
@@ -294,7 +309,8 @@ class Cache(Generic[T]):
             for key in self._entries.keys() - listed:
                 if key not in self._written or self._told(self._entries[key]):
                     self._drop(key, self._entries[key])
-        self._synced.set()
+        self._synced = True
+        self._news.set()
 
     def _advance(self, value: T | Unreadable) -> None:
         """Everything up to the version of a value that is told after the list has been told."""
@@ -315,12 +331,12 @@ class Cache(Generic[T]):
         """An object as its type; when it does not fit, what can be known of it all the same."""
         try:
             return self._decoder.decode(raw)
-        except _MISFITS as error:
+        except MISFITS as error:
             problem = one_line(str(error), 512)
         _unreadable.labels(self.kind.resource).inc()
         try:
             metadata = msgspec.json.decode(raw, type=Named).metadata
-        except _MISFITS:
+        except MISFITS:
             _log.error("object without readable metadata", kind=str(self.kind), problem=problem)
             self._nameless = True
             return None

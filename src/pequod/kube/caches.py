@@ -6,15 +6,21 @@ from dataclasses import dataclass, field
 from typing import Any, Generic
 from weakref import WeakSet
 
+import structlog
 from prometheus_client import REGISTRY
 from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from pequod.base.tasks import end
+from pequod.base.tasks import Background, end
 from pequod.kube.cache import Cache, Projection, T
 from pequod.kube.client import ALL, Client, Selection
 from pequod.kube.kinds import Kind
 from pequod.kube.watch import Watch
+
+RESTART = 5.0
+"""Seconds after which a cache that failed begins anew."""
+
+_log = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -76,7 +82,7 @@ class Caches:
     def __init__(self, client: Client) -> None:
         self.client = client
         self._shared: dict[tuple[Any, ...], _Shared] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self._background = Background()
         self.now = asyncio.get_running_loop().time
         _collector.known.add(self)
 
@@ -87,7 +93,7 @@ class Caches:
         if shared is None:
             watch = Watch(self.client, kind, selection, accept=projection.accept)
             cache = Cache(kind, projection, watch)
-            task = asyncio.create_task(cache.run(), name=f"watch {kind}")
+            task = asyncio.create_task(_kept_running(cache), name=f"watch {kind}")
             shared = self._shared[name] = _Shared(cache, task)
         shared.users += 1
         return Share(shared.cache, self, name)
@@ -99,8 +105,7 @@ class Caches:
         if shared.users == 0:
             del self._shared[name]
             shared.task.cancel()
-            self._ending.add(shared.task)
-            shared.task.add_done_callback(self._ending.discard)
+            self._background.adopt(shared.task)
 
     def __iter__(self) -> Iterator[Cache[Any]]:
         return iter([shared.cache for shared in self._shared.values()])
@@ -115,15 +120,22 @@ class Caches:
         now = self.now()
         return max((cache.age(now) for cache in self), default=0.0)
 
-    def unsynced(self) -> list[str]:
-        """The caches that wait for their first list."""
-        return [str(cache.kind) for cache in self if not cache.synced]
-
     async def close(self) -> None:
         """End every watch."""
         _collector.known.discard(self)
-        await end(*(shared.task for shared in self._shared.values()), *self._ending)
+        await end(*(shared.task for shared in self._shared.values()))
+        await self._background.close()
         self._shared.clear()
+
+
+async def _kept_running(cache: Cache[Any]) -> None:
+    """Keep a cache up to date, whatever bug it meets on the way."""
+    while True:
+        try:
+            await cache.run()
+        except Exception:  # noqa: BLE001 -- a bug in one cache is not the end of the others
+            _log.exception("a cache failed and begins anew", kind=str(cache.kind))
+        await asyncio.sleep(RESTART)
 
 
 _collector = _Collector()

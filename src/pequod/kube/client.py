@@ -15,7 +15,7 @@ import msgspec
 from pequod.kube.auth import Impersonation
 from pequod.kube.errors import BrokenAnswerError, GoneError
 from pequod.kube.kinds import Kind
-from pequod.kube.objects import Object
+from pequod.kube.objects import MISFITS, Object
 from pequod.kube.transport import Request, Transport
 
 FIELD_MANAGER = "pequod-operator"
@@ -110,6 +110,7 @@ class ListMeta(msgspec.Struct, frozen=True, rename="camel"):
 class Page(msgspec.Struct, frozen=True):
     """A part of a list; its items are not decoded yet, so that one bad one is only one."""
 
+    kind: str = ""
     metadata: ListMeta = ListMeta()
     items: list[msgspec.Raw] | None = None
     anew: bool = False
@@ -171,9 +172,13 @@ class Client:
         headers = (("Accept", accept),) if accept else ()
         body = await self._send("GET", path, kind, verb="list", headers=headers)
         try:
-            return _pages.decode(body)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            page = _pages.decode(body)
+        except MISFITS as error:
             raise BrokenAnswerError(f"the list of {kind} cannot be read: {error}") from error
+        if not page.kind.endswith("List") or not page.metadata.resource_version:
+            # An answer without a list in it must not come to mean that nothing is there.
+            raise BrokenAnswerError(f"the answer to a list of {kind} is no list")
+        return page
 
     async def pages(
         self, kind: Kind, selection: Selection = ALL, *, limit: int = PAGE, accept: str = ""
@@ -208,7 +213,7 @@ class Client:
         # What remains after a page is not counted by the API server where it has to select.
         limit = 0 if selection.labels or selection.fields else 1
         page = await self.page(kind, selection, limit=limit, accept=METADATA_ONLY_LIST)
-        return len(page.items or ()) + page.metadata.remaining_item_count
+        return len(page.items or ()) + max(page.metadata.remaining_item_count, 0)
 
     async def create(self, kind: Kind, object_: Mapping[str, Any], how: Write = PLAIN) -> Object:
         """Create an object that is not there yet, or post to a sub-resource of one that is."""
@@ -350,5 +355,5 @@ def decoded(body: bytes | msgspec.Raw, type: type[T]) -> T:  # noqa: A002 -- msg
     """An answer as a value of ours."""
     try:
         return msgspec.json.decode(body, type=type)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except MISFITS as error:
         raise BrokenAnswerError(f"an answer cannot be read: {error}") from error

@@ -5,11 +5,14 @@ from dataclasses import dataclass
 
 import aiohttp
 
-from pequod.base.tasks import end_soon
+from pequod.base.tasks import Background
 from pequod.kube.auth import Access
 from pequod.kube.client import Client
 from pequod.kube.objects import Key
-from pequod.kube.transport import Fence, Transport
+from pequod.kube.transport import Fence, Limits, Transport
+
+LIMITS = Limits(connect=3.0, largest=16 * 2**20)
+"""Another cluster may be slow or hostile, and is one of many."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,7 @@ class Clusters:
         self._fence = fence
         self._resolver = resolver
         self._connections: dict[Key, _Connection] = {}
+        self._background = Background()
 
     def known(self, key: Key, version: str) -> Client | None:
         """The connection of a cluster, if it was made from this version of its credentials."""
@@ -36,7 +40,9 @@ class Clusters:
     def connect(self, key: Key, version: str, access: Access) -> Client:
         """A connection with new credentials; the one before it is closed."""
         self.drop(key)
-        transport = Transport(access, name="remote", fence=self._fence, resolver=self._resolver())
+        transport = Transport(
+            access, name="remote", limits=LIMITS, fence=self._fence, resolver=self._resolver()
+        )
         client = Client(transport)
         self._connections[key] = _Connection(version, client)
         return client
@@ -45,10 +51,17 @@ class Clusters:
         """Close a connection that nobody may use any more."""
         connection = self._connections.pop(key, None)
         if connection is not None:
-            end_soon(connection.client.transport.close())
+            closing = connection.client.transport.close()
+            self._background.start(closing, name="close connection")
 
     async def close(self) -> None:
         """Close every connection."""
         for connection in self._connections.values():
             await connection.client.transport.close()
         self._connections.clear()
+        await self._background.close()
+
+    def drop_all(self) -> None:
+        """Close every connection: somebody else uses them from now on."""
+        for key in tuple(self._connections):
+            self.drop(key)

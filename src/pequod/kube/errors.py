@@ -221,11 +221,6 @@ class ServerError(ApiError):
 
     reason = reasons.SERVER_ERROR
 
-    @property
-    def resource_version_unknown(self) -> bool:
-        """Whether the server has not reached, or never had, the resource version asked for."""
-        return any(cause.reason == "ResourceVersionTooLarge" for cause in self.causes)
-
 
 _BY_CODE: Mapping[int, type[ApiError]] = {
     400: BadRequestError,
@@ -262,7 +257,7 @@ def _class_for(code: int, status: Status) -> type[ApiError]:
 def _status(code: int, body: bytes) -> Status:
     try:
         return msgspec.json.decode(body, type=Status)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = one_line(body[:_LONGEST_MESSAGE].decode(errors="replace").strip())
         return Status(code=code, message=f"code {code}: {text}" if text else "")
 

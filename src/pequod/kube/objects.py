@@ -5,6 +5,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+MISFITS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What reading JSON that others wrote can end with."""
+
 Object = dict[str, Any]
 """An object as JSON has it: what we apply is not ours to type."""
 

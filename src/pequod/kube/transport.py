@@ -11,6 +11,8 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from typing import Any
+from weakref import WeakSet
 
 import aiohttp
 from aiohttp.connector import Connection
@@ -20,7 +22,7 @@ from prometheus_client import Counter, Gauge, Histogram
 from yarl import URL
 
 from pequod.base.backoff import Backoff
-from pequod.base.tasks import end
+from pequod.base.tasks import Background
 from pequod.base.telemetry import span
 from pequod.kube.auth import Access, Identity
 from pequod.kube.errors import (
@@ -36,7 +38,6 @@ from pequod.kube.errors import (
 
 _USER_AGENT = "pequod"
 _READ_BUFFER = 2**18
-_LARGEST_ANSWER = 256 * 2**20
 _READS = frozenset({"GET", "HEAD"})
 
 _requests = Counter(
@@ -70,6 +71,8 @@ class Limits:
     connect: float = 10.0
     patience: float = 60.0
     """Seconds after which a request that the server keeps putting off is given up."""
+    largest: int = 256 * 2**20
+    """Bytes after which an answer is not worth our memory."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +99,10 @@ class _FencedConnector(aiohttp.TCPConnector):
 
     fence: Fence | None = None
 
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401 -- aiohttp's own options
+        super().__init__(**options)
+        self._made: WeakSet[asyncio.Transport] = WeakSet()
+
     async def connect(
         self,
         req: aiohttp.ClientRequest,
@@ -104,6 +111,8 @@ class _FencedConnector(aiohttp.TCPConnector):
     ) -> Connection:
         """A connection for a request that may still be made."""
         connection = await super().connect(req, traces, timeout)
+        if connection.transport is not None:
+            self._made.add(connection.transport)
         if self.fence is not None and req.method not in _READS:
             try:
                 self.fence()
@@ -111,6 +120,14 @@ class _FencedConnector(aiohttp.TCPConnector):
                 connection.release()
                 raise
         return connection
+
+    async def abort(self) -> None:
+        """End every connection that was ever made, those that bid a long farewell included."""
+        for transport in tuple(self._made):
+            transport.abort()
+        # What is aborted is closed by the loop, one turn for TLS and one for the socket below.
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
 
 
 async def _never_twice(
@@ -147,7 +164,10 @@ class Transport:
         self._slots = asyncio.Semaphore(self.limits.in_flight)
         self._session: aiohttp.ClientSession | None = None
         self._shown: Identity | None = None
-        self._closing: set[asyncio.Task[None]] = set()
+        self._connectors: list[_FencedConnector] = []
+        self._background = Background()
+        self._changing = asyncio.Lock()
+        self._closed = False
         self._resume_at = 0.0
         self._backoff = Backoff(first=0.25, limit=10.0)
         self._base = access.endpoint.server.rstrip("/")
@@ -202,14 +222,15 @@ class Transport:
             return await self._once(request, now)
 
     async def _once(self, request: Request, identity: Identity) -> bytes:
+        session = await self._session_for(identity)
         if self._fence is not None and request.writes:
             self._fence()
         started = time.monotonic()
         code = 0
         self._flying.inc()
         try:
-            async with self._opened(request, identity, self._times) as answer:
-                body = await _whole(answer)
+            async with self._opened(session, request, identity, self._times) as answer:
+                body = await _whole(answer, self.limits.largest)
                 code = answer.status
         except _TROUBLE as error:
             raise _explained(self._place(request), error) from error
@@ -239,12 +260,14 @@ class Transport:
     @asynccontextmanager
     async def stream(self, request: Request, *, idle: float) -> AsyncIterator[AsyncIterator[bytes]]:
         """An answer that goes on; ends with an error after `idle` seconds without a byte."""
+        connect = self.limits.connect
         timeout = aiohttp.ClientTimeout(
-            total=None, sock_connect=self.limits.connect, sock_read=idle
+            total=None, connect=connect, sock_connect=connect, sock_read=idle
         )
         identity = await self.access.credentials.current()
+        session = await self._session_for(identity)
         try:
-            async with self._opened(request, identity, timeout) as answer:
+            async with self._opened(session, request, identity, timeout) as answer:
                 self._count(request, answer.status, 0.0)
                 await self._require_success(answer)
                 try:
@@ -261,14 +284,17 @@ class Transport:
         if answer.status == 401:
             self.access.credentials.rejected()
         if answer.status >= 300:
-            body = await _whole(answer)
+            body = await _whole(answer, self.limits.largest)
             retry_after = answer.headers.get("Retry-After")
             raise api_error(answer.status, body, retry_after=retry_after)
 
     def _opened(
-        self, request: Request, identity: Identity, limits: aiohttp.ClientTimeout
+        self,
+        session: aiohttp.ClientSession,
+        request: Request,
+        identity: Identity,
+        limits: aiohttp.ClientTimeout,
     ) -> AbstractAsyncContextManager[aiohttp.ClientResponse]:
-        session = self._session_for(identity)
         headers = CIMultiDict(request.headers)
         if identity.authorization is not None:
             headers["Authorization"] = identity.authorization
@@ -292,31 +318,45 @@ class Transport:
             server_hostname=self.access.endpoint.server_name,
         )
 
-    def _session_for(self, identity: Identity) -> aiohttp.ClientSession:
+    async def _session_for(self, identity: Identity) -> aiohttp.ClientSession:
         """The session of an identity; another certificate means another one."""
-        if self._session is not None:
-            if self._shown is identity or (
-                self._shown is not None and self._shown.certificate == identity.certificate
-            ):
-                return self._session
-            self._retire(self._session)
+        if self._session is not None and self._shows(identity):
+            return self._session
+        async with self._changing:
+            if self._closed:
+                raise UnreachableError(f"the connection to {self._base} has been closed")
+            if self._session is None or not self._shows(identity):
+                if self._session is not None:
+                    self._retire(self._session)
+                self._session = await self._new_session(identity)
+                self._shown = identity
+            return self._session
+
+    def _shows(self, identity: Identity) -> bool:
+        return self._shown is identity or (
+            self._shown is not None and self._shown.certificate == identity.certificate
+        )
+
+    async def _new_session(self, identity: Identity) -> aiohttp.ClientSession:
         endpoint = self.access.endpoint
-        secure = endpoint.server.lower().startswith("https:")
-        tls = endpoint.tls(identity.certificate) if secure else True
+        tls: ssl.SSLContext | bool = True
+        if endpoint.server.lower().startswith("https:"):
+            # Reading the system's authorities takes long enough to be noticed.
+            tls = await asyncio.to_thread(endpoint.tls, identity.certificate)
         connector = _FencedConnector(
             ssl=tls, limit=0, keepalive_timeout=75.0, resolver=self._resolver, ttl_dns_cache=30
         )
         connector.fence = self._fence
-        self._shown = identity
-        self._session = aiohttp.ClientSession(
+        self._connectors.append(connector)
+        return aiohttp.ClientSession(
             connector=connector,
-            headers={"User-Agent": _USER_AGENT},
+            # Unpacking costs more than loopback and data centres save, and has no limit.
+            headers={"User-Agent": _USER_AGENT, "Accept-Encoding": "identity"},
             read_bufsize=_READ_BUFFER,
             cookie_jar=aiohttp.DummyCookieJar(),
-            auto_decompress=True,
+            auto_decompress=False,
             middlewares=(_never_twice,),
         )
-        return self._session
 
     def _retire(self, session: aiohttp.ClientSession) -> None:
         """Close a session once the requests that use it have had their time."""
@@ -327,16 +367,18 @@ class Transport:
             finally:
                 await session.close()
 
-        task = asyncio.create_task(later(), name="retire connections")
-        self._closing.add(task)
-        task.add_done_callback(self._closing.discard)
+        self._background.start(later(), name="retire connections")
 
     async def close(self) -> None:
-        """End every connection."""
-        await end(*self._closing)
+        """End every connection; none is made any more."""
+        self._closed = True
+        await self._background.close()
         if self._session is not None:
             await self._session.close()
             self._session = None
+        for connector in self._connectors:
+            await connector.abort()
+        self._connectors.clear()
 
 
 _TROUBLE = (aiohttp.ClientError, OSError, TimeoutError, UnicodeError)
@@ -359,18 +401,16 @@ def _explained(what: str, error: Exception) -> NoAnswerError:
             return NoAnswerError(f"{what}: {type(error).__name__}")
 
 
-async def _whole(answer: aiohttp.ClientResponse) -> bytes:
+async def _whole(answer: aiohttp.ClientResponse, largest: int) -> bytes:
     """The body of an answer, as long as it is not one that would fill our memory."""
-    if (answer.content_length or _LARGEST_ANSWER + 1) <= _LARGEST_ANSWER:
-        return await answer.read()
     parts: list[bytes] = []
     size = 0
     async for part in answer.content.iter_any():
         size += len(part)
-        if size > _LARGEST_ANSWER:
-            raise BrokenAnswerError(f"the answer is larger than {_LARGEST_ANSWER // 2**20} MiB")
+        if size > largest:
+            raise BrokenAnswerError(f"the answer is larger than {largest // 2**20} MiB")
         parts.append(part)
-    return b"".join(parts)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _tls_problem(error: Exception) -> str:

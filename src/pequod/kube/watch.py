@@ -29,10 +29,11 @@ from pequod.kube.errors import (
     NotFoundError,
     OverloadedError,
     Status,
+    TimedOutError,
     api_error,
 )
 from pequod.kube.kinds import Kind
-from pequod.kube.objects import version_number
+from pequod.kube.objects import MISFITS, version_number
 
 STREAM = (40, 50)
 """Seconds after which the server ends a stream: one of these, so that streams drift apart."""
@@ -42,6 +43,8 @@ BRIEF = 1.0
 """Seconds that a stream lasts at least: those that do not are not asked for without a pause."""
 LISTING_IDLE = 60.0
 """Seconds that a server may think before it begins to send a list."""
+PATIENT_LISTS = 3
+"""Streamed lists that may break before lists are paged instead."""
 LISTING_LIMIT = 600.0
 """Seconds that a list may take."""
 RELIST = 3600.0
@@ -57,6 +60,9 @@ _log = structlog.get_logger()
 @dataclass(frozen=True, slots=True)
 class Began:
     """A new list follows: what it does not hold when it is complete is gone."""
+
+    again: bool = False
+    """Whether it takes the place of one that had begun already."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +94,12 @@ class Failed:
     error: KubeError
 
 
-Event = Began | Put | Removed | Complete | Failed
+@dataclass(frozen=True, slots=True)
+class Garbled:
+    """Something about an object that cannot even be named."""
+
+
+Event = Began | Put | Removed | Complete | Failed | Garbled
 
 
 class _Line(msgspec.Struct, frozen=True):
@@ -134,6 +145,7 @@ class Watch:
         self._listed = float("-inf")
         self._version = ""
         self._streaming_lists = True
+        self._failed_lists = 0
         self._counters: dict[str, Counter] = {}
         self.heard = asyncio.get_running_loop().time()
         """When anything was last heard."""
@@ -142,6 +154,7 @@ class Watch:
 
     async def events(self) -> AsyncGenerator[Event, None]:
         """List, follow, resume; for as long as somebody listens."""
+        self._version = ""
         failures = 0
         while True:
             self._note_try()
@@ -154,19 +167,17 @@ class Watch:
                         yield event
             except KubeError as error:
                 problem = error
-            _streams.labels(
-                self._kind.resource, "complete" if problem is None else type(problem).__name__
-            ).inc()
+            end = "complete" if problem is None else type(problem).__name__
+            _streams.labels(self._kind.resource, end).inc()
             if problem is None and not version:
                 # Whether the list was any good shows when it is followed.
                 continue
             lasted = bool(version) and self._lasted(asked)
-            gone = isinstance(problem, GoneError)
-            advanced = bool(version) and self._version != version and not gone
-            failures = 0 if lasted or advanced else failures + 1
+            progressed = lasted or self._went_on(problem, version)
+            failures = 0 if progressed else failures + 1
             if problem is not None and not self._recovers(problem):
                 yield Failed(problem)
-            if not (lasted if problem is None else gone and failures <= 1):
+            if not lasted or problem is not None:
                 await asyncio.sleep(self._pause(problem, failures))
 
     def _once(self) -> AsyncGenerator[Event, None]:
@@ -189,14 +200,26 @@ class Watch:
             self._version = ""
             return False
         refused = isinstance(error, (BadRequestError, InvalidError))
-        if refused and not self._version and self._streaming_lists:
+        if self._version:
+            if refused:
+                self._version = ""
+            return False
+        self._failed_lists += isinstance(error, (TimedOutError, BrokenAnswerError))
+        if self._streaming_lists and (refused or self._failed_lists >= PATIENT_LISTS):
+            # A server that is too old, or something on the way that holds streams back.
             self._streaming_lists = False
-            return True
-        if refused:
-            self._version = ""
+            return refused
         return False
 
+    def _went_on(self, problem: KubeError | None, version: str) -> bool:
+        """Whether a stream from some version brought us beyond it."""
+        gone = isinstance(problem, GoneError)
+        return bool(version) and self._version != version and not gone
+
     def _pause(self, error: KubeError | None, failures: int) -> float:
+        """Seconds before the next try; none the first time that a version is too old."""
+        if isinstance(error, GoneError) and failures <= 1:
+            return 0.0
         delay = self._BACKOFF.delay(failures)
         if isinstance(error, OverloadedError) and error.retry_after is not None:
             return max(delay, error.retry_after)
@@ -212,6 +235,7 @@ class Watch:
                 yield event
                 if isinstance(event, Complete):
                     self._listed = self.heard
+                    self._failed_lists = 0
                     return
         raise BrokenAnswerError(f"the list of {self._kind} ended before it was complete")
 
@@ -223,7 +247,7 @@ class Watch:
         async for page in pages:
             self._note_heard()
             if page.anew:
-                yield Began()
+                yield Began(again=True)
             version = page.metadata.resource_version
             for raw in page.items or ():
                 yield Put(raw)
@@ -249,7 +273,10 @@ class Watch:
     def _event(self, line: bytes) -> Event | None:
         try:
             decoded = _lines.decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except RecursionError:
+            # Deeper than we can follow, and one object's problem only.
+            return Garbled()
+        except MISFITS as error:
             raise BrokenAnswerError(f"a watch of {self._kind} broke off: {error}") from error
         self._counted(decoded.type)
         if decoded.type == "ERROR":
@@ -274,7 +301,7 @@ class Watch:
     def _metadata(self, line: _Line) -> _BookmarkMeta:
         try:
             return _bookmarks.decode(line.object).metadata
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except MISFITS:
             # Not even its metadata can be read: the cache decides what that means.
             return _BookmarkMeta()
 

@@ -26,12 +26,8 @@ class Step:
 class Context:
     """One pass over one object."""
 
-    def __init__(
-        self, key: Key, conditions: Conditions, dependencies: Dependencies, *, failures: int = 0
-    ) -> None:
+    def __init__(self, key: Key, conditions: Conditions, dependencies: Dependencies) -> None:
         self.key = key
-        self.failures = failures
-        """How many passes before this one have failed in a row."""
         self._conditions = conditions
         self._dependencies = dependencies
         self.needed: set[tuple[Kind, Key]] = set()

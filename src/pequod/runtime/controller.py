@@ -83,6 +83,7 @@ class Controller(Generic[R]):
         backoff: Backoff | None = None,
         pass_limit: float = PASS_LIMIT,
     ) -> None:
+        self.kind = str(Kind.of(reconciler.kind))
         self.name = reconciler.kind.definition.kind.lower()
         self.client = caches.client
         self._reconciler = reconciler
@@ -92,6 +93,10 @@ class Controller(Generic[R]):
         self._type = cast("type[R]", reconciler.kind)
         self._share: Share[R] = caches.share(self._kind, Projection(self._type), selection)
         self._cache = self._share.cache
+        self._trigger_shares: list[Share[Any]] = [
+            caches.share(trigger.kind, trigger.projection, trigger.selection)
+            for trigger in reconciler.triggers
+        ]
         for name, index in reconciler.indexes.items():
             self._cache.add_index(name, index)
         self._queue: Queue[Key] = Queue(self.name, backoff)
@@ -99,7 +104,14 @@ class Controller(Generic[R]):
         self._publisher = Publisher(caches.client, self._kind, self._cache, recorder)
         self._unreadable: dict[Key, tuple[str, str]] = {}
         """What was said about objects that cannot be read: once is enough."""
+        self._conflicts: dict[Key, int] = {}
+        """How often in a row the status of an object could not be written."""
         self._stopping = False
+
+    @property
+    def synced(self) -> bool:
+        """Whether everything is known that a pass needs to know."""
+        return self._cache.synced and all(share.cache.synced for share in self._trigger_shares)
 
     def wake(self, key: Key) -> None:
         """Look at an object soon."""
@@ -108,13 +120,12 @@ class Controller(Generic[R]):
     async def run(self) -> None:
         """Reconcile for as long as we lead; nothing is done before everything is known."""
         self._stopping = False
-        shares = [self._caches.share(t.kind, t.projection, t.selection) for t in self._triggers]
         stops: list[Callable[[], None]] = []
         workers: list[asyncio.Task[None]] = []
         try:
-            for share in (self._share, *shares):
+            for share in (self._share, *self._trigger_shares):
                 await _synced(share)
-            stops = self._listen(shares)
+            stops = self._listen()
             for key in self._cache:
                 self._queue.add(key, Priority.RESYNC)
             workers = [
@@ -126,10 +137,11 @@ class Controller(Generic[R]):
             await end(*workers)
             for stop in stops:
                 stop()
-            for share in shares:
-                share.release()
             self._dependencies.close()
             self._queue.clear()
+            self._unreadable.clear()
+            self._conflicts.clear()
+            self._reconciler.reset()
 
     async def drain(self, within: float) -> None:
         """Begin nothing new, and let what is going on come to its end."""
@@ -138,13 +150,9 @@ class Controller(Generic[R]):
         while self._queue.working and asyncio.get_running_loop().time() < deadline:
             await asyncio.sleep(0.02)
 
-    @property
-    def _triggers(self) -> tuple[Any, ...]:
-        return self._reconciler.triggers
-
-    def _listen(self, shares: list[Share[Any]]) -> list[Callable[[], None]]:
+    def _listen(self) -> list[Callable[[], None]]:
         stops = [self._cache.listen(self._changed)]
-        for trigger, share in zip(self._triggers, shares, strict=True):
+        for trigger, share in zip(self._reconciler.triggers, self._trigger_shares, strict=True):
 
             def changed(change: Change[Any], trigger: Any = trigger) -> None:  # noqa: ANN401
                 for key in trigger.keys(change, self._cache.by):
@@ -179,10 +187,17 @@ class Controller(Generic[R]):
             except ConflictError:
                 # Somebody was faster; what they wrote is known by now.
                 result = "conflict"
+                self._conflicts[key] = self._conflicts.get(key, 0) + 1
                 self._queue.retry(key)
             except FencedError:
                 result = "fenced"
                 self._queue.add_after(key, 1.0)
+            except asyncio.CancelledError:
+                task = asyncio.current_task()
+                if task is None or task.cancelling():
+                    raise
+                # Not ours: somebody cancelled what the pass was waiting for.
+                self._queue.retry(key)
             except Exception as error:  # noqa: BLE001 -- one object's failure is nobody else's
                 reason, message = explained(error)
                 _log.warning("pass not ended", reason=reason, message=message, at=_frames(error))
@@ -199,19 +214,25 @@ class Controller(Generic[R]):
             return "gone"
         if isinstance(found, Unreadable):
             return await self._report_unreadable(key, found)
-        object_ = copied(found)
+        self._unreadable.pop(key, None)
         if found.metadata.deletion_timestamp is not None:
-            return await self._finalize(key, found, object_)
+            return await self._finalize(key, found, copied(found))
         if is_suspended(found):
-            settled = self._conditions(found)
-            settled.suspends("the object asks to be left alone; take that back to go on")
-            object_.status.conditions = settled.result()
-            await self._publish(key, found, object_)
-            return "suspended"
+            return await self._suspend(key, found, copied(found))
         held = await self._held(key, found)
         if held is None:
             return "gone"
         return await self._reconcile(key, held, copied(held))
+
+    async def _suspend(self, key: Key, found: R, object_: R) -> str:
+        """Leave an object alone, and need nothing for it."""
+        settled = self._conditions(found)
+        settled.suspends("the object asks to be left alone; take that back to go on")
+        object_.status.conditions = settled.result()
+        await self._publish(key, found, object_)
+        self._dependencies.settle(key, frozenset())
+        self._queue.succeeded(key)
+        return "suspended"
 
     async def _held(self, key: Key, found: R) -> R | None:
         """The object with our finalizer on it: before anything is done, that it can be undone."""
@@ -307,8 +328,9 @@ class Controller(Generic[R]):
         return "unreadable"
 
     async def _publish(self, key: Key, found: R, object_: R) -> None:
-        conflicts = self._queue.failures(key)
+        conflicts = self._conflicts.get(key, 0)
         await self._publisher.publish(found, object_.status, conflicts=conflicts)
+        self._conflicts.pop(key, None)
 
     def _schedule(self, key: Key, outcome: Outcome) -> None:
         if outcome.result == "error":
@@ -326,12 +348,13 @@ class Controller(Generic[R]):
         )
 
     def _context(self, key: Key, settled: Conditions) -> Context:
-        return Context(key, settled, self._dependencies, failures=self._queue.failures(key))
+        return Context(key, settled, self._dependencies)
 
     def _forget(self, key: Key) -> None:
         self._queue.forget(key)
         self._dependencies.settle(key, frozenset())
         self._unreadable.pop(key, None)
+        self._conflicts.pop(key, None)
         self._reconciler.forget(key)
 
 
@@ -348,6 +371,7 @@ async def _synced(share: Share[Any]) -> None:
             await share.cache.until_synced(30.0)
         except KubeError as error:
             _log.warning("still waiting for a list", kind=str(share.cache.kind), error=str(error))
+            await asyncio.sleep(1.0)
 
 
 def is_suspended(object_: Any) -> bool:  # noqa: ANN401 -- any kind

@@ -59,7 +59,6 @@ class _Series:
     name: str
     began: float
     count: int = 1
-    sent: int = 1
     told: float = 0.0
 
 

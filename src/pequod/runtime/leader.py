@@ -9,6 +9,8 @@ on its way already, and those carry preconditions.
 """
 
 import asyncio
+import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import structlog
@@ -41,7 +43,15 @@ class Timing:
 class Leadership:
     """One replica's part in the election."""
 
-    def __init__(self, store: LeaseStore, *, identity: str, timing: Timing | None = None) -> None:
+    def __init__(
+        self,
+        store: LeaseStore,
+        *,
+        identity: str,
+        timing: Timing | None = None,
+        clock: Callable[[], float] | None = None,
+    ) -> None:
+        """`clock` never stands still, even while the machine sleeps; the loop's own may."""
         self.identity = identity
         self._store = store
         self._timing = timing or Timing()
@@ -49,12 +59,16 @@ class Leadership:
         self._seen_at = 0.0
         self._until = float("-inf")
         self._acquired = ""
-        self._clock = asyncio.get_running_loop().time
+        self._clock = clock or asyncio.get_running_loop().time
 
     @property
     def leading(self) -> bool:
         """Whether we lead, as far as anybody can know."""
         return self._clock() < self._until
+
+    @property
+    def _left(self) -> float:
+        return self._until - self._clock()
 
     def check(self) -> None:
         """Refuse when we may not write."""
@@ -77,8 +91,8 @@ class Leadership:
         """Renew for as long as we can; returns when we lead no longer."""
         try:
             while self.leading:
-                await asyncio.sleep(min(self._timing.retry, max(self._until - self._clock(), 0)))
-                async with asyncio.timeout_at(self._until):
+                await asyncio.sleep(min(self._timing.retry, max(self._left, 0)))
+                async with asyncio.timeout(self._left):
                     await self._renew()
         except (TimeoutError, _LostError):
             pass
@@ -98,7 +112,14 @@ class Leadership:
             lease_transitions=self._seen.term.lease_transitions,
         )
         try:
-            await self._store.write(term, over=self._seen)
+            try:
+                await self._store.write(term, over=self._seen)
+            except ConflictError:
+                # A renewal whose answer we did not wait for; it is still ours to give back.
+                lease = await self._store.read()
+                if lease is None or lease.term.holder_identity != self.identity:
+                    return
+                await self._store.write(term, over=lease)
             _log.info("lease released", lease=str(self._store))
         except KubeError as error:
             _log.warning("lease not released", lease=str(self._store), error=str(error))
@@ -170,7 +191,7 @@ class Leadership:
         ours = over is not None and over.term.holder_identity == self.identity
         term = Term(
             holder_identity=self.identity,
-            lease_duration_seconds=round(self._timing.lease),
+            lease_duration_seconds=math.ceil(self._timing.lease),
             acquire_time=self._acquired,
             renew_time=stamp(),
             lease_transitions=_transitions(over) + (0 if ours or over is None else 1),

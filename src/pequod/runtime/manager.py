@@ -67,7 +67,9 @@ class Manager:
         stopping = asyncio.create_task(stop.wait())
         try:
             await asyncio.wait((acquiring, stopping), return_when=asyncio.FIRST_COMPLETED)
-            return acquiring.done() and acquiring.exception() is None
+            if acquiring.done():
+                acquiring.result()
+            return acquiring.done()
         finally:
             await end(acquiring, stopping)
 
@@ -83,7 +85,8 @@ class Manager:
             for task in running:
                 if task.done():
                     # A controller never ends by itself: that is a bug, and the end of us all.
-                    task.result()
+                    error = None if task.cancelled() else task.exception()
+                    raise RuntimeError(f"the controller {task.get_name()} ended") from error
             if not keeping.done():
                 await self._drain()
         finally:
@@ -119,9 +122,9 @@ class Manager:
         """What is missing before objects can be reconciled."""
 
         async def caches() -> str:
-            missing = self._caches.unsynced()
+            missing = [one.kind for one in self._controllers if not one.synced]
             if missing:
-                raise UnhealthyError(f"not listed yet: {', '.join(sorted(missing))}")
+                raise UnhealthyError(f"not listed yet, for {', '.join(sorted(missing))}")
             return "ok"
 
         return {"caches": caches}

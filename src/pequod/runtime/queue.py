@@ -113,28 +113,33 @@ class Queue(Generic[K]):
 
     async def get(self) -> K:
         """The next key, which is the caller's alone until `done`."""
-        while True:
-            key = self._next()
-            if key is not None:
-                return key[0]
+        while not self._has_next():
             waker = asyncio.get_running_loop().create_future()
             self._wakers.add(waker)
             try:
                 await waker
+            except asyncio.CancelledError:
+                if waker.done() and not waker.cancelled():
+                    # The key that we were woken for is for somebody else now.
+                    self._wake()
+                raise
             finally:
                 self._wakers.discard(waker)
+        _, _, key = heapq.heappop(self._ready)
+        _, since = self._waiting.pop(key)
+        _waited.labels(self._name).observe(time.monotonic() - since)
+        self._working[key] = time.monotonic()
+        return key
 
-    def _next(self) -> tuple[K] | None:
+    def _has_next(self) -> bool:
+        """Whether anybody is in line; entries of keys that moved to the faster line are dropped."""
         while self._ready:
-            priority, _, key = heapq.heappop(self._ready)
+            priority, _, key = self._ready[0]
             known = self._waiting.get(key)
-            # An entry whose key has been moved to the faster line is a leftover.
             if known is not None and known[0] == priority:
-                del self._waiting[key]
-                _waited.labels(self._name).observe(time.monotonic() - known[1])
-                self._working[key] = time.monotonic()
-                return (key,)
-        return None
+                return True
+            heapq.heappop(self._ready)
+        return False
 
     def done(self, key: K) -> None:
         """Give a key back."""

@@ -52,3 +52,6 @@ class Reconciler(ABC, Generic[R]):
 
     def forget(self, key: Key) -> None:
         """An object is gone: drop whatever was remembered of it."""
+
+    def reset(self) -> None:
+        """Another replica leads: drop whatever was remembered of any object."""

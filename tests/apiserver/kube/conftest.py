@@ -1,7 +1,5 @@
 """Clients in the event loop of a test: one of their own, and one behind a proxy that fails."""
 
-import asyncio
-from asyncio.selector_events import BaseSelectorEventLoop
 from collections.abc import AsyncIterator
 
 import pytest
@@ -11,18 +9,14 @@ from faultproxy import FaultProxy, fault_proxy
 from pequod.kube.client import Client
 from pequod.kube.kubeconfig import own_access
 from pequod.kube.transport import Transport
-from waiting import eventually
+from waiting import connections_closed
 
 
 @pytest.fixture(autouse=True)
 async def no_connection_is_left() -> AsyncIterator[None]:
     """Set up first, so that it looks last: TLS takes a moment to say goodbye."""
     yield
-    loop = asyncio.get_running_loop()
-    assert isinstance(loop, BaseSelectorEventLoop)
-    sockets = loop._selector.get_map()  # type: ignore[attr-defined]
-    itself = 1
-    await eventually(lambda: len(sockets) == itself, "every connection is closed")
+    await connections_closed()
 
 
 @pytest.fixture

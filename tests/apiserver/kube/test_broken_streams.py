@@ -14,6 +14,7 @@ from faults import (
     Gate,
     answer,
     cut_in_a_character,
+    drop,
     duplicating,
     edited,
     ending,
@@ -335,6 +336,16 @@ async def test_a_store_that_went_back_in_time_is_listed_again(
         await eventually(lambda: len(proxy.asked(lists)) == 2, "it was listed again")
         await put(client, namespace, "a")
         await eventually(lambda: run.names() == ["a"], "it follows")
+
+
+async def test_lists_that_cannot_be_streamed_are_paged_in_the_end(
+    client: Client, proxy: FaultProxy, proxied: Client, namespace: str
+) -> None:
+    await put(client, namespace, "a", a="1")
+    streamed = proxy.rule(calls(sendInitialEvents="true"), drop)
+    async with following(proxied, namespace, synced=False) as run:
+        await run.equals(client)
+    assert streamed.seen <= 2 * watch.PATIENT_LISTS, "each is asked for twice at most"
 
 
 async def test_streams_end_without_a_trace(

@@ -181,9 +181,9 @@ async def test_a_shared_cache_is_one_stream_and_ends_after_its_last_user(
     two = caches.share(CONFIG_MAPS, SETTINGS, ours)
     other = caches.share(CONFIG_MAPS, SETTINGS, Selection(namespace=namespace, labels="ours=no"))
     assert one.cache is two.cache is not other.cache
-    assert len(caches.unsynced()) == 2
+    assert not any(cache.synced for cache in caches)
     await asyncio.gather(*(share.cache.until_synced(20) for share in (one, other)))
-    assert caches.unsynced() == []
+    assert all(cache.synced for cache in caches)
     await eventually(lambda: proxy.watching == 2, "both caches follow")
 
     other.release()

@@ -13,7 +13,7 @@ import yaml
 
 from clusters import Api
 from instances import Foreground, eventually, foreground
-from operators import ClusterObjects
+from operators import ClusterObjects, Operator, operator, operator_kubeconfig
 from pequod.dev.kubeconfig import token_kubeconfig
 
 ACKNOWLEDGE = "pequod.io/acknowledge-identity"
@@ -26,20 +26,24 @@ class Fleet:
     home: Foreground
     east: Foreground
     west: Foreground
+    operator: Operator
 
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    state = tmp_path_factory.mktemp("fleet") / "state"
+    folder = tmp_path_factory.mktemp("fleet")
+    state = folder / "state"
     with ExitStack() as stack:
-        options = {"home": ("--operator",), "east": (), "west": ()}
+        options: dict[str, tuple[str, ...]] = {"home": ("--crds",), "east": (), "west": ()}
         planes = {
             name: stack.enter_context(foreground(state, "up", "--node=none", *more, name=name))
             for name, more in options.items()
         }
         for plane in planes.values():
             plane.wait_until_ready()
-        yield Fleet(**planes)
+        account = operator_kubeconfig(planes["home"].api, folder / "kubeconfig")
+        running = stack.enter_context(operator(account, folder / "operator.log"))
+        yield Fleet(**planes, operator=running)
 
 
 @pytest.fixture
@@ -262,7 +266,7 @@ def test_a_suspended_cluster_is_not_asked(fleet: Fleet, clusters: ClusterObjects
     assert "identity" not in clusters.status("home")
     clusters.patch("home", {"metadata": {"labels": {"pequod.io/paused": None}}})
     eventually(lambda: clusters.is_ready("home"))
-    assert fleet.home.process.poll() is None
+    assert fleet.operator.process.poll() is None
 
 
 def test_no_canary_of_a_secret_is_in_the_log_the_status_or_an_event(
@@ -278,6 +282,6 @@ def test_no_canary_of_a_secret_is_in_the_log_the_status_or_an_event(
     clusters.put_secret("canary", broken)
     eventually(lambda: clusters.reason("canary") == "InvalidKubeconfig")
     api = fleet.home.api
-    log = (fleet.home.root / "logs/operator.log").read_text()
+    log = fleet.operator.text
     told = api.kubectl("get", "events", "--output=yaml").stdout
     assert canary not in log + told + str(clusters.get("canary"))

@@ -126,7 +126,7 @@ def test_a_kind_that_is_missing_is_waited_for_and_named(
     api = plane.api
     api.kubectl("delete", "crd", "clusters.ajj.io")
     with operator(account, tmp_path / "log") as running:
-        eventually(lambda: "Cluster.ajj.io/v1" in running.page("/readyz")[1])
+        eventually(lambda: "not listed yet, for Cluster.ajj.io/v1" in running.page("/readyz")[1])
         assert running.page("/readyz")[0] == 503
         assert running.page("/healthz")[0] == 200
         install_crds(api)

@@ -57,6 +57,17 @@ async def test_case_92_a_bad_object_says_so_itself_and_the_others_are_served(
         await asyncio.to_thread(widgets.patch, "bad", {"spec": {"size": 4}})
         await until(lambda: widgets.status("bad").get("size") == 4)
         assert widgets.condition("bad", "Stalled") == {}
+        loosen(widgets.api)
+        try:
+            await until(lambda: breaks_again(widgets))
+        finally:
+            tighten(widgets.api)
+        await until(lambda: widgets.condition("bad", "Ready").get("reason") == "Unreadable")
+
+
+def breaks_again(widgets: Widgets) -> bool:
+    path = f"/apis/test.pequod.io/v1/namespaces/{widgets.namespace}/widgets/bad"
+    return widgets.api.patch(path, {"spec": {"size": "large"}}).code == 200
 
 
 def creates_bad(widgets: Widgets) -> bool:

@@ -74,14 +74,6 @@ def test_the_time_to_come_back_is_read_from_the_header_or_the_details() -> None:
     assert api_error(429, b"", retry_after="Wed, 21 Oct 2026 07:28:00 GMT").retry_after is None
 
 
-def test_a_version_of_the_future_is_recognised() -> None:
-    causes = [{"reason": "ResourceVersionTooLarge", "message": "Too large"}]
-    error = api_error(504, body(504, "Timeout", causes=causes))
-    assert isinstance(error, errors.ServerError)
-    assert error.resource_version_unknown
-    assert not errors.ServerError(500).resource_version_unknown
-
-
 @given(code=st.integers(300, 599), content=st.binary(max_size=3000))
 def test_whatever_a_server_answers_is_an_error_of_one_short_line(code: int, content: bytes) -> None:
     error = api_error(code, content)

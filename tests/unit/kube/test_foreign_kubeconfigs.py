@@ -22,9 +22,9 @@ from aiohttp.test_utils import TestServer
 from pequod.api import reasons
 from pequod.dev.pki import Authority
 from pequod.kube import remote
+from pequod.kube.addresses import AddressRefusedError, AddressRule, CheckedResolver
 from pequod.kube.auth import Access, ClientCertificate, Endpoint, Fixed, Identity, bearer
 from pequod.kube.errors import UnreachableError
-from pequod.kube.remote import AddressRefusedError, AddressRule, CheckedResolver
 from pequod.kube.transport import Request, Transport
 
 SERVER = "https://cluster.example:6443"
@@ -489,10 +489,10 @@ def test_a_token_has_no_line_breaks_and_the_like(end: str) -> None:
         (b"\xff\xfea", "the kubeconfig is not UTF-8"),
         (f"users: [{TOKEN}".encode(), "the kubeconfig is not valid YAML in line "),
         (f"a: {TOKEN}\0".encode(), "the kubeconfig is not valid YAML"),
-        (b"a: " + b"x" * 2**18, "the kubeconfig is larger than 256 KiB"),
-        (b"[" * 2**18, "levels deep"),
+        (b"a: " + b"x" * 2**16, "the kubeconfig is larger than 64 KiB"),
+        (b"[" * 2**15, "levels deep"),
         (b"a: " + b"[" * 10 + b"]" * 10, "is nested more than 10 levels deep"),
-        (b"- " * 2**17, "levels deep"),
+        (b"- " * 2**15, "levels deep"),
     ],
 )
 def test_what_is_not_a_small_plain_document_is_refused(content: bytes, problem: str) -> None:

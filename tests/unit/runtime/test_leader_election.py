@@ -214,6 +214,52 @@ async def test_a_replica_that_lost_the_lead_can_win_it_back() -> None:
     assert first.leading
 
 
+@virtual_time
+async def test_a_lease_is_given_back_even_if_the_answer_to_a_renewal_was_not_waited_for() -> None:
+    register = Register()
+    first, _ = replica(register, "first")
+    await first.acquire()
+    assert register.lease is not None
+    register.put(register.lease.term, register.lease)
+    await first.release()
+    assert register.lease.term.holder_identity == ""
+
+
+@virtual_time
+async def test_a_lease_that_somebody_else_has_is_not_given_away() -> None:
+    register = Register()
+    first, _ = replica(register, "first")
+    await first.acquire()
+    register.put(Term(holder_identity="intruder", lease_duration_seconds=15), register.lease)
+    await first.release()
+    assert register.lease is not None
+    assert register.lease.term.holder_identity == "intruder"
+
+
+@virtual_time
+async def test_a_stored_lease_is_never_shorter_than_the_one_we_believe_in() -> None:
+    register = Register()
+    wire = Wire(register, "first")
+    timing = Timing(lease=15.4, renew=15.2, retry=1)
+    await Leadership(wire, identity="first", timing=timing).acquire()
+    assert register.lease is not None
+    assert register.lease.term.lease_duration_seconds == 16
+
+
+@virtual_time
+async def test_a_machine_that_slept_wakes_up_without_the_lead() -> None:
+    slept = 0.0
+    clock = asyncio.get_running_loop().time
+    one = Leadership(
+        Wire(Register(), "one"), identity="one", timing=TIMING, clock=lambda: clock() + slept
+    )
+    await one.acquire()
+    assert one.leading
+    slept = 60.0
+    with pytest.raises(FencedError):
+        one.check()
+
+
 def test_timing_that_cannot_work_is_refused() -> None:
     with pytest.raises(ValueError, match="lease > renew > retry"):
         Timing(lease=10, renew=10, retry=2)

@@ -143,6 +143,19 @@ async def test_a_worker_that_is_cancelled_while_it_waits_takes_no_key_with_it() 
 
 
 @virtual_time
+async def test_a_worker_that_is_cancelled_when_it_is_woken_wakes_another() -> None:
+    line = queue()
+    impatient, patient = (asyncio.create_task(line.get()) for _ in range(2))
+    await asyncio.sleep(0)
+    line.add("a")
+    (woken,) = (t for t in (impatient, patient) if t._fut_waiter.done())  # type: ignore[attr-defined]
+    (other,) = {impatient, patient} - {woken}
+    woken.cancel()
+    async with asyncio.timeout(1):
+        assert await other == "a"
+
+
+@virtual_time
 async def test_after_a_clear_nothing_of_before_comes_back() -> None:
     line = queue()
     line.add("a")

@@ -1,5 +1,6 @@
 """How a Cluster is reached: a client, from the operator's own access or a kubeconfig Secret."""
 
+import asyncio
 from base64 import b64decode
 
 import msgspec
@@ -7,13 +8,14 @@ import msgspec
 from pequod.api import reasons
 from pequod.api.gitops import Cluster
 from pequod.api.meta import SecretKeyReference
+from pequod.kube.addresses import AddressRefusedError, AddressRule
 from pequod.kube.auth import Access
 from pequod.kube.client import Client
 from pequod.kube.clusters import Clusters
 from pequod.kube.errors import NotFoundError
 from pequod.kube.kinds import SECRETS
 from pequod.kube.objects import Key, Metadata
-from pequod.kube.remote import AddressRefusedError, AddressRule, InvalidKubeconfigError, parse
+from pequod.kube.remote import InvalidKubeconfigError, parse
 from pequod.runtime.context import Context
 from pequod.runtime.verdicts import Stalled, Waiting
 
@@ -30,6 +32,7 @@ class Connections:
         self._own = own
         self._clusters = clusters
         self._addresses = addresses
+        self._parsing = asyncio.Lock()
 
     async def client(self, cluster: Cluster, ctx: Context) -> Client:
         """A client for a cluster; raises a verdict that says why there is none."""
@@ -51,6 +54,10 @@ class Connections:
         """Close the connection of a Cluster that is gone."""
         self._clusters.drop(key)
 
+    def forget_all(self) -> None:
+        """Close every connection: another replica leads."""
+        self._clusters.drop_all()
+
     async def _connected(self, key: Key, secret: Key, reference: SecretKeyReference) -> Client:
         """A new connection with what the Secret says now."""
         try:
@@ -60,7 +67,9 @@ class Connections:
         except NotFoundError as error:
             raise _missing(secret) from error
         try:
-            access = self._access(found, secret, reference)
+            # One at a time: a thread shares its interpreter with the loop.
+            async with self._parsing:
+                access = await asyncio.to_thread(self._access, found, secret, reference)
         except Stalled:
             self._clusters.drop(key)
             raise

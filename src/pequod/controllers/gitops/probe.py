@@ -1,6 +1,10 @@
-"""What can be found out about a cluster with three small requests."""
+"""What can be found out about a cluster with three small requests.
+
+Answers come from servers of other people: each is checked before it is believed.
+"""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,13 +13,12 @@ from dataclasses import dataclass
 import msgspec
 
 from pequod.api import reasons
-from pequod.api.gitops import Cluster, ClusterStatus
 from pequod.api.reasons import Reason
-from pequod.base.backoff import spread
 from pequod.base.logs import one_line
 from pequod.kube.client import Client
 from pequod.kube.errors import (
     ApiError,
+    BrokenAnswerError,
     CredentialsError,
     ForbiddenError,
     KubeError,
@@ -32,8 +35,9 @@ from pequod.runtime.verdicts import Stalled, Waiting
 
 LIMIT = 10.0
 """Seconds that a cluster may take for an answer."""
-AGAIN = 15.0
-"""Seconds after which a cluster that could not be probed is probed again."""
+_LONGEST_VERSION = 63
+_MOST_NODES = 1_000_000
+_UID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 _NEXT_STEPS: dict[type[KubeError], str] = {
     UnreachableError: "check that the server's address is right and that the network lets us there",
@@ -49,17 +53,17 @@ class _Version(msgspec.Struct, frozen=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """That a cluster answers."""
+    """That a cluster answers, how soon, and its version, if it tells us that."""
 
     took: float
+    version: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a cluster says of itself."""
+    """Which cluster it is, and how many nodes it has, if we may know."""
 
     identity: str
-    version: str | None
     nodes: int | None
 
 
@@ -70,30 +74,25 @@ class Probe:
         self._own = own
         self._own_identity: str | None = None
 
-    async def version(self, client: Client, status: ClusterStatus) -> Answer:
-        """Whether the cluster answers; its version is noted where it tells."""
+    async def answer(self, client: Client) -> Answer:
+        """Whether a cluster answers; raises a verdict that says why it does not."""
         began = time.monotonic()
+        version = None
         try:
             async with _bounded():
-                try:
-                    found = await client.read("/version", _Version)
-                except (UnauthorizedError, ForbiddenError):
-                    # It answers. Whether it likes us is the next question.
-                    return Answer(time.monotonic() - began)
+                found = await client.read("/version", _Version)
+                version = one_line(found.git_version)[:_LONGEST_VERSION]
+        except (UnauthorizedError, ForbiddenError):
+            # It answers. Whether it likes us is the next question.
+            pass
         except (NoAnswerError, CredentialsError) as error:
-            status.reachable = False
             raise _no_answer(error) from error
         except ApiError as error:
-            status.reachable = False
-            raise Waiting(
-                error.reason, f"it answers with an error: {error}", after=_soon()
-            ) from error
-        status.reachable = True
-        status.version = one_line(found.git_version, 63)
-        return Answer(time.monotonic() - began)
+            raise Waiting(error.reason, f"it answers with an error: {error}") from error
+        return Answer(time.monotonic() - began, version)
 
-    async def identity(self, client: Client, cluster: Cluster) -> Found:
-        """Which cluster it is, and how many nodes it has, if we may know."""
+    async def identity(self, client: Client) -> Found:
+        """Who a cluster is; raises a verdict that says why we do not get to know."""
         try:
             async with _bounded():
                 system = await client.get(NAMESPACES, "kube-system", type=Named)
@@ -102,8 +101,12 @@ class Probe:
             raise _refused(error) from error
         except (NoAnswerError, CredentialsError) as error:
             raise _no_answer(error) from error
-        await self._require_another(client, system.metadata.uid)
-        return Found(system.metadata.uid[:64], cluster.status.version, nodes)
+        uid = system.metadata.uid
+        if not _UID.fullmatch(uid):
+            broken = BrokenAnswerError("its namespace kube-system has no proper UID")
+            raise _no_answer(broken)
+        await self._require_another(client, uid)
+        return Found(uid, nodes)
 
     async def _require_another(self, client: Client, uid: str) -> None:
         """A kubeconfig that leads back to ourselves is a way around the operator's own limits."""
@@ -123,7 +126,7 @@ class Probe:
 async def _nodes(client: Client) -> int | None:
     """How many nodes there are; None where we may not know."""
     try:
-        return await client.count(NODES)
+        return min(await client.count(NODES), _MOST_NODES)
     except ForbiddenError:
         return None
 
@@ -141,7 +144,7 @@ def _no_answer(error: KubeError) -> Waiting:
     message = str(error)
     if isinstance(error, NoAnswerError):
         message += f": {_NEXT_STEPS.get(type(error), _NEXT_STEPS[NoAnswerError])}"
-    return Waiting(error.reason, message, after=_soon())
+    return Waiting(error.reason, message)
 
 
 def _refused(error: ApiError) -> Waiting:
@@ -157,9 +160,4 @@ def _refused(error: ApiError) -> Waiting:
         ),
     }
     default = (error.reason, f"the namespace kube-system cannot be read: {error}")
-    reason, message = says.get(type(error), default)
-    return Waiting(reason, message, after=_soon())
-
-
-def _soon() -> float:
-    return spread(AGAIN, 0.3)
+    return Waiting(*says.get(type(error), default))

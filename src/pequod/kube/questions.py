@@ -18,7 +18,7 @@ from pequod.kube.transport import Limits, Request, Transport
 _LIMITS = Limits(timeout=5.0, connect=5.0, patience=0.0)
 
 
-class Probe:
+class Questions:
     """A short-lived reader of one API server; used as an async context manager."""
 
     def __init__(self, access: Access) -> None:
