@@ -20,6 +20,7 @@ from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
 from pequod.kube.auth import Access, Credentials, Endpoint, Fixed, bearer
+from pequod.kube.transport import Connector
 
 _NOT_OURS = ("Host", "Connection", "Content-Length", "Transfer-Encoding", "Accept-Encoding")
 
@@ -177,6 +178,7 @@ class FaultProxy:
         self._token = secrets.token_hex(16)
         self._rules: list[Rule] = []
         self._runner: web.ServerRunner | None = None
+        self._connectors: list[Connector] = []
         self._sessions: dict[bool, aiohttp.ClientSession] = {}  # noqa: TID251
 
     @property
@@ -229,6 +231,8 @@ class FaultProxy:
         for session in self._sessions.values():
             await session.close()
         self._sessions.clear()
+        for connector in self._connectors:
+            await connector.abort()
 
     async def _answer(self, request: web.BaseRequest) -> web.StreamResponse:
         call = Call(
@@ -267,8 +271,10 @@ class FaultProxy:
                 onward["Authorization"] = identity.authorization
         if itself not in self._sessions:
             tls = self._access.endpoint.tls(None if itself else identity.certificate)
+            connector = Connector(ssl=tls, limit=0)
+            self._connectors.append(connector)
             self._sessions[itself] = aiohttp.ClientSession(  # noqa: TID251 -- it is a proxy
-                connector=aiohttp.TCPConnector(ssl=tls, limit=0),
+                connector=connector,
                 timeout=aiohttp.ClientTimeout(total=None),
                 skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
             )

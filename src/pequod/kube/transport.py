@@ -94,8 +94,11 @@ class Request:
         return self.method not in _READS
 
 
-class _FencedConnector(aiohttp.TCPConnector):
-    """Looks at the fence once more when a connection is there: making one may have taken long."""
+class Connector(aiohttp.TCPConnector):
+    """Connections that can all be ended at once.
+
+    The fence is looked at once more when a connection is there: making one may have taken long.
+    """
 
     fence: Fence | None = None
 
@@ -164,7 +167,7 @@ class Transport:
         self._slots = asyncio.Semaphore(self.limits.in_flight)
         self._session: aiohttp.ClientSession | None = None
         self._shown: Identity | None = None
-        self._connectors: list[_FencedConnector] = []
+        self._connectors: list[Connector] = []
         self._background = Background()
         self._changing = asyncio.Lock()
         self._closed = False
@@ -343,7 +346,7 @@ class Transport:
         if endpoint.server.lower().startswith("https:"):
             # Reading the system's authorities takes long enough to be noticed.
             tls = await asyncio.to_thread(endpoint.tls, identity.certificate)
-        connector = _FencedConnector(
+        connector = Connector(
             ssl=tls, limit=0, keepalive_timeout=75.0, resolver=self._resolver, ttl_dns_cache=30
         )
         connector.fence = self._fence
