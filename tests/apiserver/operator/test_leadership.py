@@ -2,7 +2,7 @@
 
 import asyncio
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 from itertools import count
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from faultproxy import calls, fault_proxy
+from faultproxy import FaultProxy, Rule, calls, fault_proxy
 from faults import Gate, answer
 from instances import Foreground, eventually
 from operators import (
@@ -22,6 +22,7 @@ from operators import (
     operator_token,
 )
 from pequod.kube.kubeconfig import own_access
+from waiting import eventually as eventually_here
 
 _numbers = count()
 
@@ -103,17 +104,32 @@ def test_case_38_handing_over_again_and_again_leaves_every_object_right(
     assert clusters.is_ready("steady")
 
 
+def waits_for_an_answer(proxy: FaultProxy) -> tuple[Rule, Gate]:
+    """Its pass has asked something, and has something to write when the answer comes."""
+    gate = Gate()
+    return proxy.rule(calls("GET", "/namespaces/kube-system"), gate.stall), gate
+
+
+def waits_for_its_turn(proxy: FaultProxy) -> tuple[Rule, Gate]:
+    """Its write was put off by the API server, and is due when it wakes up."""
+    put_off = answer(429, reason="TooManyRequests", after=1)
+    return proxy.rule(calls("PATCH", "/status"), put_off, times=1), Gate()
+
+
+@pytest.mark.parametrize("waits", [waits_for_an_answer, waits_for_its_turn])
 async def test_case_37_a_leader_that_was_paused_writes_nothing_when_it_wakes_up(
-    plane: Foreground, account: Path, clusters: ClusterObjects, tmp_path: Path
+    plane: Foreground,
+    account: Path,
+    clusters: ClusterObjects,
+    tmp_path: Path,
+    waits: Callable[[FaultProxy], tuple[Rule, Gate]],
 ) -> None:
-    """Its pass waits for an answer when it is paused, and has something to write when it wakes."""
     token = await asyncio.to_thread(operator_token, plane.api)
     async with fault_proxy(own_access(plane.api.kubeconfig)) as proxy:
         through = proxy.kubeconfig(tmp_path / "through-the-proxy", token)
         with operator(through, tmp_path / "paused.log") as paused:
             await asyncio.to_thread(paused.wait_until_leading)
-            gate = Gate()
-            asked = proxy.rule(calls("GET", "/namespaces/kube-system"), gate.stall)
+            asked, gate = waits(proxy)
             await asyncio.to_thread(clusters.create, "contested")
             await asyncio.to_thread(eventually, lambda: asked.seen > 0)
             paused.send(signal.SIGSTOP)
@@ -125,7 +141,10 @@ async def test_case_37_a_leader_that_was_paused_writes_nothing_when_it_wakes_up(
                 gate.open()
                 paused.send(signal.SIGCONT)
                 await asyncio.to_thread(eventually, lambda: paused.count("no longer leading") == 1)
-                await asyncio.to_thread(paused.wait_until_ready)
+                await eventually_here(
+                    lambda: any("/leases" in call.path for call in proxy.journal[woken:]),
+                    "it is a candidate again",
+                )
                 written = [
                     call
                     for call in proxy.journal[woken:]
