@@ -167,7 +167,6 @@ class Transport:
         self._slots = asyncio.Semaphore(self.limits.in_flight)
         self._session: aiohttp.ClientSession | None = None
         self._shown: Identity | None = None
-        self._connectors: list[Connector] = []
         self._background = Background()
         self._changing = asyncio.Lock()
         self._closed = False
@@ -329,10 +328,10 @@ class Transport:
             if self._closed:
                 raise UnreachableError(f"the connection to {self._base} has been closed")
             if self._session is None or not self._shows(identity):
-                if self._session is not None:
-                    self._retire(self._session)
-                self._session = await self._new_session(identity)
+                before, self._session = self._session, await self._new_session(identity)
                 self._shown = identity
+                if before is not None:
+                    self._background.start(self._retire(before), name="retire connections")
             return self._session
 
     def _shows(self, identity: Identity) -> bool:
@@ -350,7 +349,6 @@ class Transport:
             ssl=tls, limit=0, keepalive_timeout=75.0, resolver=self._resolver, ttl_dns_cache=30
         )
         connector.fence = self._fence
-        self._connectors.append(connector)
         return aiohttp.ClientSession(
             connector=connector,
             # Unpacking costs more than loopback and data centres save, and has no limit.
@@ -361,27 +359,27 @@ class Transport:
             middlewares=(_never_twice,),
         )
 
-    def _retire(self, session: aiohttp.ClientSession) -> None:
+    async def _retire(self, session: aiohttp.ClientSession) -> None:
         """Close a session once the requests that use it have had their time."""
-
-        async def later() -> None:
-            try:
-                await asyncio.sleep(self.limits.timeout)
-            finally:
-                await session.close()
-
-        self._background.start(later(), name="retire connections")
+        try:
+            await asyncio.sleep(self.limits.timeout)
+        finally:
+            await _ended(session)
 
     async def close(self) -> None:
         """End every connection; none is made any more."""
         self._closed = True
         await self._background.close()
         if self._session is not None:
-            await self._session.close()
+            await _ended(self._session)
             self._session = None
-        for connector in self._connectors:
-            await connector.abort()
-        self._connectors.clear()
+
+
+async def _ended(session: aiohttp.ClientSession) -> None:
+    connector = session.connector
+    await session.close()
+    if isinstance(connector, Connector):
+        await connector.abort()
 
 
 _TROUBLE = (aiohttp.ClientError, OSError, TimeoutError, UnicodeError)

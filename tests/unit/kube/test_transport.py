@@ -11,7 +11,7 @@ from aiohttp import web
 from structlog.testing import capture_logs
 
 from pequod.kube import auth
-from pequod.kube.auth import Access, Endpoint, Files, Fixed, Identity
+from pequod.kube.auth import Access, ClientCertificate, Endpoint, Files, Fixed, Identity
 from pequod.kube.client import Client
 from pequod.kube.errors import (
     ApiError,
@@ -23,6 +23,7 @@ from pequod.kube.errors import (
 )
 from pequod.kube.kinds import CONFIG_MAPS
 from pequod.kube.transport import Fence, Limits, Request, Transport
+from waiting import eventually
 
 Page = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -174,3 +175,33 @@ async def test_credentials_that_cannot_be_read_any_more_are_used_as_they_were(
 def test_an_authority_without_a_certificate_trusts_nobody(content: bytes) -> None:
     with pytest.raises(CredentialsError, match="holds no certificate"):
         Endpoint(server="https://here", authority=content).tls(None)
+
+
+async def test_a_new_certificate_means_a_new_session_and_the_old_one_is_closed_in_its_time() -> (
+    None
+):
+    async def page(_request: web.Request) -> web.Response:
+        return web.json_response({})
+
+    class Rotating:
+        """Another certificate whenever it is asked."""
+
+        def __init__(self) -> None:
+            self.number = 0
+
+        async def current(self) -> Identity:
+            self.number += 1
+            certificate = ClientCertificate(b"", str(self.number).encode())
+            return Identity(certificate=certificate)
+
+        def rejected(self) -> None:
+            raise AssertionError("nothing was refused")
+
+    async with served(page, Rotating(), limits=Limits(timeout=0.2)) as transport:
+        await transport.send(GET)
+        first = transport._session
+        assert first is not None
+        await transport.send(GET)
+        assert transport._session is not first
+        assert not first.closed
+        await eventually(lambda: first.closed, "the first session is closed")
