@@ -9,6 +9,7 @@ import asyncio
 import time
 import traceback
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -87,7 +88,6 @@ class Controller(Generic[R]):
         self.name = reconciler.kind.definition.kind.lower()
         self.client = caches.client
         self._reconciler = reconciler
-        self._caches = caches
         self._kind = Kind.of(reconciler.kind)
         self._pass_limit = pass_limit
         self._type = cast("type[R]", reconciler.kind)
@@ -365,13 +365,12 @@ def _frames(error: BaseException) -> str:
 
 
 async def _synced(share: Share[Any]) -> None:
-    """Wait for a cache for as long as it takes; /readyz says what is missing."""
+    """Wait for a cache for as long as it takes; it logs why, and /readyz says what is missing."""
     while not share.cache.synced:
-        try:
+        with suppress(KubeError):
             await share.cache.until_synced(30.0)
-        except KubeError as error:
-            _log.warning("still waiting for a list", kind=str(share.cache.kind), error=str(error))
-            await asyncio.sleep(1.0)
+            return
+        await asyncio.sleep(1.0)
 
 
 def is_suspended(object_: Any) -> bool:  # noqa: ANN401 -- any kind
