@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from prometheus_client import disable_created_metrics
 
 from pequod.controllers.gitops.cluster import ClusterReconciler
@@ -55,10 +54,6 @@ class Settings:
     allow_local_clusters: bool = False
 
 
-class _Version(msgspec.Struct, rename="camel"):
-    git_version: str
-
-
 @asynccontextmanager
 async def _transport(
     access: Access, *, fence: Fence | None = None, limits: Limits | None = None
@@ -77,7 +72,7 @@ async def operate(settings: Settings, stop: asyncio.Event) -> None:
         # The Lease has a connection of its own: it must get through when nothing else does.
         limits = Limits(in_flight=2, timeout=5.0, connect=5.0, patience=5.0)
         quick = await stack.enter_async_context(_transport(access, limits=limits))
-        await quick.read("/version", _Version)
+        await quick.version()
         leadership = _leadership(settings, quick) if settings.leader_election else None
         fence = leadership.check if leadership is not None else None
         client = await stack.enter_async_context(_transport(access, fence=fence))

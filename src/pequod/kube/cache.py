@@ -206,7 +206,6 @@ class Cache(Generic[T]):
             if self._listed is not None:
                 self._written.add(key)
             self._store(Change(key, before, value))
-            self._tell(Change(key, before, value))
         return value
 
     @contextmanager
@@ -286,7 +285,6 @@ class Cache(Generic[T]):
             self._advance(value)
         if news and (before is None or not _same(before, value)):
             self._store(Change(key, before, value))
-            self._tell(Change(key, before, value))
 
     def _remove(self, raw: msgspec.Raw) -> None:
         value = self._read(raw)
@@ -346,6 +344,7 @@ class Cache(Generic[T]):
         assert change.after is not None, "only what is there is stored"
         self._entries[change.key] = change.after
         self._reindex(change)
+        self._tell(change)
 
     def _drop(self, key: Key, before: T | Unreadable) -> None:
         del self._entries[key]

@@ -120,6 +120,10 @@ class Page(msgspec.Struct, frozen=True):
 _pages = msgspec.json.Decoder(Page)
 
 
+class _Version(msgspec.Struct, frozen=True, rename="camel"):
+    git_version: str
+
+
 class Client:
     """One identity at one API server."""
 
@@ -169,8 +173,7 @@ class Client:
         if after:
             query["continue"] = after
         path = f"{kind.path(namespace=selection.namespace)}?{urlencode(query)}"
-        headers = (("Accept", accept),) if accept else ()
-        body = await self._send("GET", path, kind, verb="list", headers=headers)
+        body = await self._send("GET", path, kind, verb="list", headers=_accepting(accept))
         try:
             page = _pages.decode(body)
         except MISFITS as error:
@@ -219,8 +222,7 @@ class Client:
         """Create an object that is not there yet, or post to a sub-resource of one that is."""
         metadata = object_.get("metadata", {})
         name = metadata["name"] if how.part else None
-        place = kind.path(namespace=metadata.get("namespace"), name=name, part=how.part)
-        path = f"{place}?{how.query()}"
+        path = _written_path(kind, name, how, metadata.get("namespace"))
         body = _encoder.encode(object_)
         return decoded(await self._write("POST", path, kind, body, verb="create"), Object)
 
@@ -243,7 +245,7 @@ class Client:
         namespace: str | None = None,
     ) -> bytes:
         """Server-side apply of an object that is encoded already; the answer is not decoded."""
-        path = f"{kind.path(namespace=namespace, name=name, part=how.part)}?{how.query()}"
+        path = _written_path(kind, name, how, namespace)
         return await self._write("PATCH", path, kind, body, verb="apply")
 
     async def patch(
@@ -256,16 +258,15 @@ class Client:
         namespace: str | None = None,
     ) -> bytes:
         """A JSON merge patch; `metadata.uid` and `resourceVersion` in it are preconditions."""
-        path = f"{kind.path(namespace=namespace, name=name, part=how.part)}?{how.query()}"
+        path = _written_path(kind, name, how, namespace)
         body = _encoder.encode(patch)
         return await self._write("PATCH", path, kind, body, verb="patch")
 
     async def replace(self, kind: Kind, object_: Mapping[str, Any], how: Write = PLAIN) -> Object:
         """Replace an object whose resource version we know."""
         metadata = object_["metadata"]
-        place = kind.path(namespace=metadata.get("namespace"), name=metadata["name"], part=how.part)
+        path = _written_path(kind, metadata["name"], how, metadata.get("namespace"))
         body = _encoder.encode(object_)
-        path = f"{place}?{how.query()}"
         return decoded(await self._write("PUT", path, kind, body, verb="update"), Object)
 
     async def delete(
@@ -292,26 +293,28 @@ class Client:
 
     async def read(self, path: str, type: type[T], *, accept: str = "") -> T:  # noqa: A002
         """What is at a path that is no object: versions, discovery, health."""
-        headers = (("Accept", accept),) if accept else ()
         request = Request(
             method="GET",
             path=path,
-            headers=(*self._headers, *headers),
+            headers=(*self._headers, *_accepting(accept)),
             verb="read",
             resource=path.split("/")[1].partition("?")[0],
         )
         return decoded(await self.transport.send(request), type)
+
+    async def version(self) -> str:
+        """The version of Kubernetes that the server says it is."""
+        return (await self.read("/version", _Version)).git_version
 
     def watch_request(
         self, kind: Kind, selection: Selection, query: Mapping[str, str], *, accept: str = ""
     ) -> Request:
         """The request for a stream of events; `watch.py` sends it."""
         chosen = selection.query(watch="true", **query)
-        headers = (("Accept", accept),) if accept else ()
         return Request(
             method="GET",
             path=f"{kind.path(namespace=selection.namespace)}?{urlencode(chosen)}",
-            headers=(*self._headers, *headers),
+            headers=(*self._headers, *_accepting(accept)),
             verb="watch",
             resource=kind.resource,
         )
@@ -349,6 +352,14 @@ _CONTENT = {
     # JSON is YAML: that is what the content type of server-side apply is called.
     "apply": (("Content-Type", "application/apply-patch+yaml"),),
 }
+
+
+def _accepting(accept: str) -> tuple[tuple[str, str], ...]:
+    return (("Accept", accept),) if accept else ()
+
+
+def _written_path(kind: Kind, name: str | None, how: Write, namespace: str | None) -> str:
+    return f"{kind.path(namespace=namespace, name=name, part=how.part)}?{how.query()}"
 
 
 def decoded(body: bytes | msgspec.Raw, type: type[T]) -> T:  # noqa: A002 -- msgspec's word for it

@@ -32,6 +32,7 @@ import msgspec
 from pequod.api import reasons
 from pequod.api.reasons import Reason
 from pequod.base.logs import one_line
+from pequod.kube.objects import MISFITS
 
 _LONGEST_MESSAGE = 1024
 _MANAGER = re.compile(r'^conflict with "(?P<manager>.*?)"(?: with subresource "[^"]*")?(?: |$)')
@@ -257,7 +258,7 @@ def _class_for(code: int, status: Status) -> type[ApiError]:
 def _status(code: int, body: bytes) -> Status:
     try:
         return msgspec.json.decode(body, type=Status)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+    except MISFITS:
         text = one_line(body[:_LONGEST_MESSAGE].decode(errors="replace").strip())
         return Status(code=code, message=f"code {code}: {text}" if text else "")
 

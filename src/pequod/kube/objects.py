@@ -1,6 +1,7 @@
 """Plain functions over plain objects, and the part of their metadata that we keep."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -31,11 +32,6 @@ class Metadata(msgspec.Struct, frozen=True, rename="camel", gc=False):
     uid: str = ""
     resource_version: str = ""
 
-    @property
-    def key(self) -> Key:
-        """Its key."""
-        return Key(self.namespace, self.name)
-
 
 class Named(msgspec.Struct, frozen=True):
     """Any object, seen by its metadata only."""
@@ -49,6 +45,11 @@ def version_number(resource_version: str) -> int | None:
     Those of one resource can be compared with each other: Kubernetes says so since 1.35.
     """
     return int(resource_version) if resource_version.isdecimal() else None
+
+
+def micro_time() -> str:
+    """Now, as Leases and Events have it; for people, never compared with another machine's."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 
 def merge_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> Object:

@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import msgspec
-import structlog
 from prometheus_client import Counter
 
 from pequod.base.backoff import Backoff, spread
@@ -54,7 +53,6 @@ _LISTED = "k8s.io/initial-events-end"
 
 _streams = Counter("pequod_watch_streams_total", "Streams by how they ended.", ("resource", "end"))
 _events = Counter("pequod_watch_events_total", "Events by kind.", ("resource", "type"))
-_log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

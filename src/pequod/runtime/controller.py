@@ -84,14 +84,13 @@ class Controller(Generic[R]):
         backoff: Backoff | None = None,
         pass_limit: float = PASS_LIMIT,
     ) -> None:
-        self.kind = str(Kind.of(reconciler.kind))
+        self.kind = Kind.of(reconciler.kind)
         self.name = reconciler.kind.definition.kind.lower()
         self.client = caches.client
         self._reconciler = reconciler
-        self._kind = Kind.of(reconciler.kind)
         self._pass_limit = pass_limit
-        self._type = cast("type[R]", reconciler.kind)
-        self._share: Share[R] = caches.share(self._kind, Projection(self._type), selection)
+        projection = Projection(cast("type[R]", reconciler.kind))
+        self._share: Share[R] = caches.share(self.kind, projection, selection)
         self._cache = self._share.cache
         self._trigger_shares: list[Share[Any]] = [
             caches.share(trigger.kind, trigger.projection, trigger.selection)
@@ -101,7 +100,7 @@ class Controller(Generic[R]):
             self._cache.add_index(name, index)
         self._queue: Queue[Key] = Queue(self.name, backoff)
         self._dependencies = Dependencies(caches, self._queue.add)
-        self._publisher = Publisher(caches.client, self._kind, self._cache, recorder)
+        self._publisher = Publisher(caches.client, self.kind, self._cache, recorder)
         self._unreadable: dict[Key, tuple[str, str]] = {}
         """What was said about objects that cannot be read: once is enough."""
         self._conflicts: dict[Key, int] = {}
@@ -180,7 +179,7 @@ class Controller(Generic[R]):
         result = "error"
         with (
             structlog.contextvars.bound_contextvars(controller=self.name, object=str(key)),
-            span("reconcile", kind=self._kind.kind, object=str(key)),
+            span("reconcile", kind=self.kind.kind, object=str(key)),
         ):
             try:
                 result = await self._pass(key)
@@ -247,7 +246,7 @@ class Controller(Generic[R]):
 
     async def _reconcile(self, key: Key, found: R, object_: R) -> str:
         settled = self._conditions(found)
-        context = self._context(key, settled)
+        context = Context(key, settled, self._dependencies)
         outcome = await self._judged(settled, self._reconciler.reconcile(object_, context))
         self._dependencies.settle(key, context.needed)
         object_.status.conditions = settled.result()
@@ -301,7 +300,7 @@ class Controller(Generic[R]):
         if finalizer is None or finalizer not in found.metadata.finalizers:
             return "deleted"
         settled = self._conditions(found)
-        context = self._context(key, settled)
+        context = Context(key, settled, self._dependencies)
         outcome = await self._judged(settled, self._reconciler.finalize(object_, context))
         self._dependencies.settle(key, context.needed)
         if outcome.result == "success":
@@ -316,15 +315,16 @@ class Controller(Generic[R]):
 
     async def _report_unreadable(self, key: Key, found: Unreadable) -> str:
         """Say so in the object itself, as far as an object that cannot be read can be told."""
+        said = (found.metadata.uid, found.problem)
+        if self._unreadable.get(key) == said:
+            return "unreadable"
+        _log.warning("object cannot be read", problem=found.problem)
         settled = Conditions((), generation=0, steps=(), now=datetime.now(UTC))
         message = f"the stored object does not fit its schema: {found.problem}; edit it to go on"
         settled.stalls(reasons.UNREADABLE, message)
         told = msgspec.to_builtins(settled.result())
-        said = (found.metadata.uid, found.problem)
-        if self._unreadable.get(key) != said:
-            _log.warning("object cannot be read", problem=found.problem)
-            await self._publisher.publish_unreadable(key, found, {"conditions": told})
-            self._unreadable[key] = said
+        await self._publisher.publish_unreadable(key, found, {"conditions": told})
+        self._unreadable[key] = said
         return "unreadable"
 
     async def _publish(self, key: Key, found: R, object_: R) -> None:
@@ -346,9 +346,6 @@ class Controller(Generic[R]):
             steps=self._reconciler.kind.definition.conditions,
             now=datetime.now(UTC),
         )
-
-    def _context(self, key: Key, settled: Conditions) -> Context:
-        return Context(key, settled, self._dependencies)
 
     def _forget(self, key: Key) -> None:
         self._queue.forget(key)

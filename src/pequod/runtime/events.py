@@ -8,7 +8,6 @@ short.
 import asyncio
 import secrets
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from typing import Any, Literal
 
 import structlog
@@ -19,7 +18,7 @@ from pequod.api.meta import Condition, Resource
 from pequod.kube.client import Client, Write
 from pequod.kube.errors import FencedError, KubeError, NotFoundError
 from pequod.kube.kinds import EVENTS
-from pequod.kube.objects import Object
+from pequod.kube.objects import Object, micro_time
 
 CONTROLLER = "pequod.io/operator"
 SERIES = 600.0
@@ -125,7 +124,7 @@ class Recorder:
                 "apiVersion": EVENTS.api_version,
                 "kind": EVENTS.kind,
                 "metadata": {"name": name, "namespace": happening.namespace},
-                "eventTime": _now(),
+                "eventTime": micro_time(),
                 "type": happening.type,
                 "reason": happening.reason[:128],
                 "action": happening.action,
@@ -137,7 +136,7 @@ class Recorder:
         )
 
     async def _count(self, happening: Happening, series: _Series) -> None:
-        patch = {"series": {"count": series.count, "lastObservedTime": _now()}}
+        patch = {"series": {"count": series.count, "lastObservedTime": micro_time()}}
         await self._client.patch(EVENTS, series.name, patch, Write(), namespace=happening.namespace)
 
     def _may_tell(self, uid: str, now: float) -> bool:
@@ -186,7 +185,3 @@ def happenings(resource: Resource[Any, Any], news: list[Condition]) -> list[Happ
 def _reason(condition: Condition) -> str:
     """The reason of an event; that something succeeded says less than what it was."""
     return condition.type if condition.reason == reasons.SUCCEEDED else condition.reason
-
-
-def _now() -> str:
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

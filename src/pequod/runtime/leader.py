@@ -18,7 +18,8 @@ from prometheus_client import Gauge
 
 from pequod.base.backoff import spread
 from pequod.kube.errors import ConflictError, FencedError, KubeError, NotFoundError
-from pequod.runtime.lease import Lease, LeaseStore, Term, stamp
+from pequod.kube.objects import micro_time
+from pequod.runtime.lease import Lease, LeaseStore, Term
 
 _leader = Gauge("pequod_leader", "Whether this replica leads.")
 _log = structlog.get_logger()
@@ -64,7 +65,7 @@ class Leadership:
     @property
     def leading(self) -> bool:
         """Whether we lead, as far as anybody can know."""
-        return self._clock() < self._until
+        return self._left > 0
 
     @property
     def _left(self) -> float:
@@ -108,7 +109,7 @@ class Leadership:
             holder_identity="",
             lease_duration_seconds=1,
             acquire_time=self._acquired,
-            renew_time=stamp(),
+            renew_time=micro_time(),
             lease_transitions=self._seen.term.lease_transitions,
         )
         try:
@@ -136,7 +137,7 @@ class Leadership:
         if self._held_by_somebody():
             # Also when it was deleted: its holder may not know yet, and has its time to run out.
             return False
-        self._acquired = stamp()
+        self._acquired = micro_time()
         try:
             await self._write(over=lease)
         except (ConflictError, NotFoundError):
@@ -193,7 +194,7 @@ class Leadership:
             holder_identity=self.identity,
             lease_duration_seconds=math.ceil(self._timing.lease),
             acquire_time=self._acquired,
-            renew_time=stamp(),
+            renew_time=micro_time(),
             lease_transitions=_transitions(over) + (0 if ours or over is None else 1),
         )
         self._seen = await self._store.write(term, over=over)

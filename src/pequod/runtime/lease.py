@@ -1,6 +1,5 @@
 """The one thing that replicas share: a Lease, read and replaced as a whole."""
 
-from datetime import UTC, datetime
 from typing import Protocol
 
 import msgspec
@@ -85,8 +84,3 @@ class ApiLeaseStore:
 
     def __str__(self) -> str:
         return f"{self._namespace}/{self._name}"
-
-
-def stamp() -> str:
-    """Now, as a Lease has it; for people, never compared with another machine's."""
-    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")

@@ -122,7 +122,7 @@ class Manager:
         """What is missing before objects can be reconciled."""
 
         async def caches() -> str:
-            missing = [one.kind for one in self._controllers if not one.synced]
+            missing = [str(one.kind) for one in self._controllers if not one.synced]
             if missing:
                 raise UnhealthyError(f"not listed yet, for {', '.join(sorted(missing))}")
             return "ok"

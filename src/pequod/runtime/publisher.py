@@ -11,7 +11,7 @@ from pequod.kube.cache import Cache, Unreadable
 from pequod.kube.client import Client, Write
 from pequod.kube.errors import ConflictError, NotFoundError
 from pequod.kube.kinds import Kind
-from pequod.kube.objects import Key, Object, merge_patch
+from pequod.kube.objects import MISFITS, Key, Object, merge_patch
 from pequod.runtime.conditions import news
 from pequod.runtime.events import Recorder, happenings
 from pequod.runtime.reconciler import R
@@ -76,7 +76,7 @@ class Publisher(Generic[R]):
                 await self._look_again(key)
                 raise
             # An object that cannot be read comes as such by the watch.
-            with suppress(msgspec.DecodeError):
+            with suppress(*MISFITS):
                 self._cache.observe(answer)
             return answer
 
@@ -87,7 +87,7 @@ class Publisher(Generic[R]):
                 self._kind, key.name, namespace=key.namespace or None, type=msgspec.Raw
             )
             self._cache.observe(bytes(current))
-        except (NotFoundError, msgspec.DecodeError):
+        except (NotFoundError, *MISFITS):
             return
 
 

@@ -10,8 +10,6 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-import msgspec
-
 from pequod.api import reasons
 from pequod.api.reasons import Reason
 from pequod.base.logs import one_line
@@ -47,10 +45,6 @@ _NEXT_STEPS: dict[type[KubeError], str] = {
 }
 
 
-class _Version(msgspec.Struct, frozen=True, rename="camel"):
-    git_version: str
-
-
 @dataclass(frozen=True, slots=True)
 class Answer:
     """That a cluster answers, how soon, and its version, if it tells us that."""
@@ -80,8 +74,7 @@ class Probe:
         version = None
         try:
             async with _bounded():
-                found = await client.read("/version", _Version)
-                version = one_line(found.git_version)[:_LONGEST_VERSION]
+                version = one_line(await client.version())[:_LONGEST_VERSION]
         except (UnauthorizedError, ForbiddenError):
             # It answers. Whether it likes us is the next question.
             pass
