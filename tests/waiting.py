@@ -27,6 +27,11 @@ async def eventually(condition: Condition, what: str, *, within: float = PATIENC
         raise AssertionError(f"{what}: not true within {within:g} s, but {last!r}") from None
 
 
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait until something holds that blocks while it is asked: in a thread of its own."""
+    await eventually(lambda: asyncio.to_thread(condition), "what the test waits for", within=60.0)
+
+
 async def connections_closed() -> None:
     """Wait until the loop has no socket but its own: TLS takes a moment to say goodbye."""
     loop = asyncio.get_running_loop()

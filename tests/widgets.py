@@ -1,6 +1,5 @@
 """A kind for tests of the loop, made from types like every other, and a reconciler to steer."""
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any, Protocol
@@ -14,7 +13,6 @@ from pequod.runtime.context import Context
 from pequod.runtime.controller import Controller
 from pequod.runtime.reconciler import Permission, Reconciler
 from pequod.runtime.verdicts import Result
-from waiting import eventually
 
 
 class WidgetSpec(Spec, frozen=True):
@@ -143,11 +141,6 @@ class Widgets:
         path = f"/apis/events.k8s.io/v1/namespaces/{self.namespace}/events"
         items = self.api.get(path).body["items"]
         return [event for event in items if event["regarding"]["name"] == name]
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait until something holds that is asked of the API server, in a thread of its own."""
-    await eventually(lambda: asyncio.to_thread(condition), "what the test waits for", within=30.0)
 
 
 def is_ready(widgets: Widgets, name: str) -> bool:

@@ -6,31 +6,13 @@ import random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pequod.kube.errors import AlreadyExistsError, ConflictError, NotFoundError, UnreachableError
+from leases import Register
+from pequod.kube.errors import UnreachableError
 from pequod.runtime.leader import Leadership, Timing
 from pequod.runtime.lease import Lease, Term
 from virtualtime import run
 
 TIMING = Timing(lease=15, renew=10, retry=2)
-
-
-class Register:
-    """One Lease, compare-and-swap."""
-
-    def __init__(self) -> None:
-        self.lease: Lease | None = None
-        self.version = 0
-
-    def put(self, term: Term, over: Lease | None) -> Lease:
-        if over is None and self.lease is not None:
-            raise AlreadyExistsError(409)
-        if over is not None and self.lease is None:
-            raise NotFoundError(404)
-        if over is not None and self.lease is not None and over.version != self.lease.version:
-            raise ConflictError(409)
-        self.version += 1
-        self.lease = Lease(str(self.version), term)
-        return self.lease
 
 
 class BadWire:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from instances import Foreground, foreground
-from operators import operator_kubeconfig
+from operators import ClusterObjects, operator_kubeconfig
 
 
 @pytest.fixture(scope="module")
@@ -22,3 +22,11 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Foreground]:
 def account(plane: Foreground, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The kubeconfig of the operator's account."""
     return operator_kubeconfig(plane.api, tmp_path_factory.mktemp("account") / "kubeconfig")
+
+
+@pytest.fixture
+def clusters(plane: Foreground) -> Iterator[ClusterObjects]:
+    """The Clusters of the default namespace; nothing of them is left for the next test."""
+    yield ClusterObjects(plane.api, "default")
+    for kind in ("clusters.ajj.io", "secrets"):
+        plane.api.kubectl("delete", kind, "--all", "--namespace=default")

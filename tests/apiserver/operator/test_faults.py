@@ -3,7 +3,7 @@
 import asyncio
 import os
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from functools import partial
 from pathlib import Path
 
@@ -12,21 +12,22 @@ import pytest
 from faultproxy import FaultProxy, calls, fault_proxy
 from faults import answer, commit_then_drop, delayed
 from instances import Foreground, eventually, foreground
-from operators import ClusterObjects, holder, operator, operator_kubeconfig, operator_token
+from operators import (
+    ClusterObjects,
+    Operator,
+    holder,
+    operator,
+    operator_kubeconfig,
+    operator_token,
+)
 from pequod.kube.kubeconfig import own_access
+from waiting import until
 
 STATUS = calls("PATCH", "/status")
 
 
-async def until(condition: object, **arguments: object) -> None:
-    await asyncio.to_thread(eventually, condition, **arguments)  # type: ignore[arg-type]
-
-
-@pytest.fixture
-def clusters(plane: Foreground) -> Iterator[ClusterObjects]:
-    objects = ClusterObjects(plane.api, "default")
-    yield objects
-    plane.api.kubectl("delete", "clusters.ajj.io", "--all", "--namespace=default")
+def has_ended(running: Operator) -> bool:
+    return running.process.poll() is not None
 
 
 @pytest.fixture
@@ -169,7 +170,7 @@ async def test_case_2_the_operator_dies_after_each_write_and_the_next_one_ends_t
             )
             await asyncio.to_thread(dying.wait_until_ready)
             await asyncio.to_thread(clusters.create, name)
-            await until(lambda process=dying.process: process.poll() is not None)
+            await until(partial(has_ended, dying))
             rule.remove()
         with operator(through, tmp_path / f"next-{number}.log"):
             await until(partial(clusters.is_ready, name))

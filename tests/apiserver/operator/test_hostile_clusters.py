@@ -9,11 +9,10 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
-from instances import Foreground, eventually
 from operators import ClusterObjects, operator
 from pequod.dev.kubeconfig import token_kubeconfig
 from pequod.dev.pki import Authority
-from waiting import connections_closed
+from waiting import connections_closed, until
 
 UID = "0f0f0f0f-1111-2222-3333-444444444444"
 AUTHORITY = Authority()
@@ -61,14 +60,6 @@ async def server(folder: Path, **pages: Page) -> AsyncIterator[bytes]:
     await connections_closed()
 
 
-@pytest.fixture
-def clusters(plane: Foreground) -> Iterator[ClusterObjects]:
-    objects = ClusterObjects(plane.api, "default")
-    yield objects
-    plane.api.kubectl("delete", "clusters.ajj.io", "--all", "--namespace=default")
-    plane.api.kubectl("delete", "secrets", "--all", "--namespace=default")
-
-
 @pytest.fixture(scope="module", autouse=True)
 def running(account: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     with operator(account, tmp_path_factory.mktemp("operator") / "log") as one:
@@ -80,10 +71,6 @@ def running(account: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator
 async def registered(clusters: ClusterObjects, kubeconfig: bytes) -> None:
     await asyncio.to_thread(clusters.put_secret, "hostile", kubeconfig)
     await asyncio.to_thread(clusters.create, "hostile", secret="hostile")
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    await asyncio.to_thread(eventually, condition)
 
 
 async def test_a_version_that_is_too_long_or_steers_terminals_is_cut_and_escaped(

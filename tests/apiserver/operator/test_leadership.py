@@ -27,11 +27,9 @@ from waiting import eventually as eventually_here
 _numbers = count()
 
 
-@pytest.fixture
-def clusters(plane: Foreground) -> Iterator[ClusterObjects]:
-    objects = ClusterObjects(plane.api, "default")
-    yield objects
-    plane.api.kubectl("delete", "clusters.ajj.io", "--all", "--namespace=default")
+@pytest.fixture(autouse=True)
+def nobody_leads_afterwards(plane: Foreground) -> Iterator[None]:
+    yield
     plane.api.call("DELETE", LEASE)
 
 

@@ -12,7 +12,7 @@ from operators import ClusterObjects, operator_kubeconfig
 from pequod.kube.errors import FencedError
 from pequod.operator import Settings, operate
 from pequod.runtime.leader import Leadership
-from widgets import until
+from waiting import until
 
 
 def fenced_passes() -> float:

@@ -9,6 +9,7 @@ from pequod.kube.kinds import SECRETS
 from pequod.kube.objects import Key
 from pequod.runtime.context import Context
 from pequod.runtime.verdicts import Result, Stalled, Waiting
+from waiting import until
 from widgets import (
     HeldWidgetReconciler,
     Start,
@@ -17,7 +18,6 @@ from widgets import (
     Widgets,
     build,
     is_ready,
-    until,
 )
 
 REQUESTED = "reconcile.pequod.io/requestedAt"

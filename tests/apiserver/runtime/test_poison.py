@@ -9,7 +9,8 @@ import pytest
 from pequod.kube.errors import ConflictError
 from pequod.runtime.context import Context
 from pequod.runtime.verdicts import Result
-from widgets import Start, Widget, WidgetReconciler, Widgets, build, is_ready, until
+from waiting import until
+from widgets import Start, Widget, WidgetReconciler, Widgets, build, is_ready
 
 Poison = Callable[[], Awaitable[None]]
 

@@ -12,7 +12,8 @@ from pequod.kube.objects import Key
 from pequod.runtime import events
 from pequod.runtime.context import Context
 from pequod.runtime.verdicts import Result
-from widgets import Start, Widget, WidgetReconciler, Widgets, build, is_ready, until
+from waiting import until
+from widgets import Start, Widget, WidgetReconciler, Widgets, build, is_ready
 
 
 def flapping() -> WidgetReconciler:

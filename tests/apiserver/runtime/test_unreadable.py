@@ -4,7 +4,8 @@ import asyncio
 
 from clusters import Api
 from pequod.crd.definition import custom_resource_definition
-from widgets import Start, Widget, WidgetReconciler, Widgets, until
+from waiting import until
+from widgets import Start, Widget, WidgetReconciler, Widgets
 
 CRDS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
 

@@ -2,33 +2,15 @@
 
 from collections.abc import Callable
 
-import msgspec
 import pytest
 
+from children import Child
 from pequod.kube.cache import Projection
 from pequod.kube.client import Selection
 from pequod.kube.kinds import CONFIG_MAPS, Kind
 from pequod.runtime.triggers import Mapper, Trigger, by_index, by_label, by_owner
-from widgets import Start, Widget, WidgetReconciler, Widgets, is_ready, until
-
-
-class Owner(msgspec.Struct, rename="camel"):
-    api_version: str
-    kind: str
-    name: str
-
-
-class ChildMeta(msgspec.Struct, rename="camel"):
-    name: str
-    namespace: str = ""
-    uid: str = ""
-    resource_version: str = ""
-    labels: dict[str, str] = {}
-    owner_references: tuple[Owner, ...] = ()
-
-
-class Child(msgspec.Struct):
-    metadata: ChildMeta
+from waiting import until
+from widgets import Start, Widget, WidgetReconciler, Widgets, is_ready
 
 
 class IndexedReconciler(WidgetReconciler):

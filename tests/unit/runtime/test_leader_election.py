@@ -1,44 +1,17 @@
 """At most one replica believes that it leads, and it stops believing in time."""
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import pytest
 
-from pequod.kube.errors import (
-    AlreadyExistsError,
-    ConflictError,
-    FencedError,
-    NotFoundError,
-    UnreachableError,
-)
+from leases import Register
+from pequod.kube.errors import FencedError, UnreachableError
 from pequod.runtime.leader import Leadership, Timing
 from pequod.runtime.lease import Lease, Term
 from virtualtime import virtual_time
 
 TIMING = Timing(lease=15, renew=10, retry=2)
-
-
-@dataclass
-class Register:
-    """A place for one Lease with compare-and-swap, whose network can be cut."""
-
-    lease: Lease | None = None
-    version: int = 0
-    cut: set[str] = field(default_factory=set)
-    writes: list[tuple[float, str | None]] = field(default_factory=list)
-
-    def put(self, term: Term, over: Lease | None) -> Lease:
-        if over is None and self.lease is not None:
-            raise AlreadyExistsError(409)
-        if over is not None and self.lease is None:
-            raise NotFoundError(404)
-        if over is not None and self.lease is not None and self.lease.version != over.version:
-            raise ConflictError(409)
-        self.version += 1
-        self.lease = Lease(str(self.version), term)
-        self.writes.append((asyncio.get_running_loop().time(), term.holder_identity))
-        return self.lease
 
 
 @dataclass

@@ -2,8 +2,7 @@
 
 from collections.abc import Iterable
 
-import msgspec
-
+from children import Child, ChildMeta, Owner
 from pequod.kube.cache import Change, Projection, Unreadable
 from pequod.kube.kinds import CONFIG_MAPS, Kind
 from pequod.kube.objects import Key, Metadata
@@ -11,25 +10,6 @@ from pequod.runtime.triggers import Trigger, by_index, by_label, by_owner
 
 WIDGETS = Kind("test.pequod.io", "v1", "Widget", "widgets")
 CLUSTER_WIDGETS = Kind("test.pequod.io", "v1", "Widget", "widgets", namespaced=False)
-
-
-class Owner(msgspec.Struct, rename="camel"):
-    api_version: str
-    kind: str
-    name: str
-
-
-class ChildMeta(msgspec.Struct, rename="camel", kw_only=True):
-    name: str = "child"
-    namespace: str = "here"
-    uid: str = "1"
-    resource_version: str = "1"
-    labels: dict[str, str] = {}
-    owner_references: tuple[Owner, ...] = ()
-
-
-class Child(msgspec.Struct):
-    metadata: ChildMeta
 
 
 def no_lookup(_index: str, _word: str) -> Iterable[Key]:
