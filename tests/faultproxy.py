@@ -8,6 +8,7 @@ one line. Everything that was asked is in the journal.
 import asyncio
 import re
 import secrets
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -178,6 +179,7 @@ class FaultProxy:
         self._token = secrets.token_hex(16)
         self._rules: list[Rule] = []
         self._runner: web.ServerRunner | None = None
+        self._listening: socket.socket | None = None
         self._connectors: list[Connector] = []
         self._sessions: dict[bool, aiohttp.ClientSession] = {}  # noqa: TID251
 
@@ -221,12 +223,14 @@ class FaultProxy:
         server = web.Server(self._answer, handler_cancellation=True)
         self._runner = web.ServerRunner(server, shutdown_timeout=0.01)
         await self._runner.setup()
-        await web.TCPSite(self._runner, "127.0.0.1", self.port, reuse_address=True).start()
-        self.port = self._runner.addresses[0][1]
+        self._listening = socket.create_server(("127.0.0.1", self.port))
+        await web.SockSite(self._runner, self._listening).start()
+        self.port = self._listening.getsockname()[1]
 
     async def stop(self) -> None:
         """End every connection, and refuse new ones."""
-        if self._runner is not None:
+        if self._runner is not None and self._listening is not None:
+            await _accept_no_more(self._listening)
             await self._runner.cleanup()
         for session in self._sessions.values():
             await session.close()
@@ -289,6 +293,13 @@ class FaultProxy:
                 # A polite end takes longer than the event loop of a test may live.
                 if answer.connection is not None and answer.connection.transport is not None:
                     answer.connection.transport.abort()
+
+
+async def _accept_no_more(listening: socket.socket) -> None:
+    """Let what was accepted become a connection: asyncio leaks what a closed server is handed."""
+    asyncio.get_running_loop().remove_reader(listening)
+    for _ in range(3):
+        await asyncio.sleep(0)
 
 
 def _kept(headers: Mapping[str, str] | CIMultiDictProxy[str]) -> CIMultiDict[str]:

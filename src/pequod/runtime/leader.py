@@ -133,6 +133,7 @@ class Leadership:
         """Take the Lease if it is free, or if its holder has not been heard of for too long."""
         lease = await self._store.read()
         if lease is not None and (self._seen is None or lease != self._seen):
+            self._say_who_leads(lease)
             self._seen, self._seen_at = lease, self._clock()
         if self._held_by_somebody():
             # Also when it was deleted: its holder may not know yet, and has its time to run out.
@@ -143,6 +144,12 @@ class Leadership:
         except (ConflictError, NotFoundError):
             return False
         return self.leading
+
+    def _say_who_leads(self, lease: Lease) -> None:
+        before = None if self._seen is None else self._seen.term.holder_identity
+        leader = lease.term.holder_identity
+        if leader and leader not in {before, self.identity}:
+            _log.info("another replica leads", leader=leader, lease=str(self._store))
 
     def _held_by_somebody(self) -> bool:
         """Whether the Lease, as last seen, is another's whose time has not run out."""
@@ -160,7 +167,6 @@ class Leadership:
         try:
             await self._write(over=self._seen)
         except NotFoundError:
-            _log.warning("the lease was deleted; made anew", lease=str(self._store))
             await self._recreate()
         except ConflictError:
             await self._look_who_leads()
@@ -168,6 +174,7 @@ class Leadership:
             _log.warning("lease not renewed", lease=str(self._store), error=str(error))
 
     async def _recreate(self) -> None:
+        _log.warning("the lease was deleted; made anew", lease=str(self._store))
         try:
             await self._write(over=None)
         except ConflictError as error:
@@ -182,9 +189,12 @@ class Leadership:
         except KubeError as error:
             _log.warning("lease not read", lease=str(self._store), error=str(error))
             return
-        if lease is None or lease.term.holder_identity != self.identity:
+        if lease is None:
+            await self._recreate()
+        elif lease.term.holder_identity != self.identity:
             raise _LostError
-        self._seen, self._seen_at = lease, self._clock()
+        else:
+            self._seen, self._seen_at = lease, self._clock()
 
     async def _write(self, *, over: Lease | None) -> None:
         """Write the Lease with our name; success counts from the moment before it was sent."""

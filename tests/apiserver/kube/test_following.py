@@ -3,6 +3,7 @@
 import asyncio
 import random
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from functools import partialmethod
 
 import pytest
@@ -13,7 +14,7 @@ from following import OURS, SETTINGS, Settings, following, following_kind, put, 
 from pequod.kube.cache import Projection
 from pequod.kube.caches import Caches
 from pequod.kube.client import Client, Selection
-from pequod.kube.errors import NotFoundError, TimedOutError
+from pequod.kube.errors import ConflictError, NotFoundError, TimedOutError
 from pequod.kube.kinds import CONFIG_MAPS, Kind
 from pequod.kube.objects import Key
 from waiting import eventually
@@ -26,13 +27,12 @@ async def churn(client: Client, namespace: str, seed: int, rounds: int = 60) -> 
     chance = random.Random(seed)
     for number in range(rounds):
         name = f"n{chance.randrange(8)}"
-        if chance.random() < 0.7:
-            await put(client, namespace, name, number=str(number))
-        else:
-            try:
+        # Another may have deleted it in the same moment.
+        with suppress(NotFoundError, ConflictError):
+            if chance.random() < 0.7:
+                await put(client, namespace, name, number=str(number))
+            else:
                 await remove(client, namespace, name)
-            except NotFoundError:
-                continue
 
 
 async def test_a_cache_equals_the_api_server_after_churn(client: Client, namespace: str) -> None:

@@ -181,6 +181,7 @@ def test_case_39_a_lease_that_is_deleted_again_and_again_has_one_holder_all_the_
             one.wait_until_ready()
         leader = leader_of(operators, plane)
         (other,) = (one for one in operators if one is not leader)
+        eventually(lambda: other.count("another replica leads") == 1)
         for _ in range(5):
             assert plane.api.call("DELETE", LEASE).code == 200
             eventually(lambda: holder(plane.api) == leader.identity)

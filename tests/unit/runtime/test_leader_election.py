@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import pytest
 
 from leases import Register
-from pequod.kube.errors import FencedError, UnreachableError
+from pequod.kube.errors import ConflictError, FencedError, UnreachableError
 from pequod.runtime.leader import Leadership, Timing
 from pequod.runtime.lease import Lease, Term
 from virtualtime import virtual_time
@@ -129,6 +129,29 @@ async def test_case_39_a_lease_that_was_deleted_is_made_anew_by_its_holder_only(
         assert not second.leading
     keeping.cancel()
     follower.cancel()
+
+
+class DeletedWhileItIsRenewed(Wire):
+    """Answers a renewal as an API server does that finds the Lease deleted half-way."""
+
+    async def write(self, term: Term, *, over: Lease | None) -> Lease:
+        if over is not None and self.register.lease is not None:
+            self.register.lease = None
+            raise ConflictError(409)
+        return await super().write(term, over=over)
+
+
+@virtual_time
+async def test_case_39_a_lease_that_is_deleted_while_it_is_renewed_stays_with_its_holder() -> None:
+    register = Register()
+    first = Leadership(DeletedWhileItIsRenewed(register, "first"), identity="first", timing=TIMING)
+    await first.acquire()
+    keeping = asyncio.create_task(first.keep())
+    await asyncio.sleep(60)
+    assert first.leading
+    assert not keeping.done()
+    assert register.lease is not None
+    keeping.cancel()
 
 
 @virtual_time
