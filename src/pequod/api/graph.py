@@ -272,6 +272,16 @@ class GraphMetadata(Declared, frozen=True):
     """When it was rendered."""
 
 
+class Graph(Declared, frozen=True):
+    """What a module renders to, before anybody has judged or stored it."""
+
+    nodes: tuple[Node, ...]
+    """The objects, and how they depend on each other."""
+
+    metadata: GraphMetadata = GraphMetadata()
+    """What the graph says about itself."""
+
+
 class NodeDigests(Declared, frozen=True):
     """What lets a later pass know, without a request, that nothing has changed."""
 

@@ -52,6 +52,25 @@ INVALID = Reason("Invalid", "An object breaks rules of its kind.")
 OVERLOADED = Reason("Overloaded", "The API server asks for fewer requests.")
 SERVER_ERROR = Reason("ServerError", "The API server has a problem of its own.")
 
+EVALUATION_FAILED = Reason("EvaluationFailed", "A module, chart or policy could not be evaluated.")
+INVALID_MODULE = Reason("InvalidModule", "A module, chart or policy is wrong; its author must act.")
+EVALUATION_LIMIT = Reason(
+    "EvaluationLimit", "Evaluating took more time, memory or output than it may."
+)
+FETCH_FAILED = Reason("FetchFailed", "The source could not be fetched.")
+BAD_REFERENCE = Reason("BadReference", "The reference to a source cannot be understood.")
+SOURCE_MISSING = Reason(
+    "SourceMissing", "The source has no such repository, revision, tag, path or key."
+)
+SOURCE_DENIED = Reason(
+    "SourceDenied", "The credentials for the source are missing or not accepted."
+)
+SOURCE_REFUSED = Reason("SourceRefused", "The source's content breaks a rule and is not used.")
+SOURCE_TOO_LARGE = Reason("SourceTooLarge", "The source's content is more than its limit.")
+SOURCE_UNAVAILABLE = Reason(
+    "SourceUnavailable", "The source did not answer; the last good content stays in use."
+)
+
 SLOW = Reason("Slow", "The cluster answers, but takes its time.")
 SECRET_NOT_FOUND = Reason("SecretNotFound", "The Secret that is referred to is not there.")
 KEY_NOT_FOUND = Reason("KeyNotFound", "The Secret does not have the key that is referred to.")

@@ -2,7 +2,7 @@
 
 import typer
 
-from pequod.cli import dev, install, operator
+from pequod.cli import dev, install, module, operator, render, validate
 
 app = typer.Typer(
     name="pequod",
@@ -11,6 +11,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 app.add_typer(dev.app, name="dev")
+app.add_typer(module.app, name="module")
+app.command("render")(render.render)
+app.command("validate")(validate.validate)
 app.command("install")(install.install)
 app.command("operator")(operator.operator)
 

@@ -6,7 +6,8 @@ wait for an HTTP client to be loaded.
 
 import os
 import signal
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Annotated
 
@@ -16,7 +17,7 @@ from pequod.cli import terminal
 from pequod.dev import instances
 from pequod.dev.components import NodeKind
 from pequod.dev.failure import DevError
-from pequod.dev.programs import find_programs
+from pequod.dev.programs import find_evaluator, find_programs
 from pequod.dev.wish import Wish, programs_for
 
 app = typer.Typer(
@@ -211,33 +212,44 @@ async def _inside_command(name: str, arguments: list[str]) -> list[str]:
 
 @app.command()
 def build(*, node: NodeOption = "simulated") -> None:
-    """Build what a control plane needs and is not in the cache yet."""
+    """Build what is not in the cache yet: the evaluator, and what a control plane needs."""
     terminal.run(lambda: _build(Wish(node=node)))
 
 
 async def _build(wish: Wish) -> None:
     with terminal.build_progress() as report:
+        await find_evaluator(report)
         await programs_for(wish, report)
 
 
 @app.command()
 def tools() -> None:
-    """Install what a real node needs, where that is possible; say what is missing elsewhere."""
+    """Install jj, and what a real node needs, where possible; say what is missing elsewhere."""
     terminal.run(_tools)
 
 
 async def _tools() -> None:
+    from pequod.dev.jujutsu import ensure_jujutsu
     from pequod.dev.node import packages
 
-    try:
+    with _only_said_outside_ci(), terminal.build_progress() as report:
+        await ensure_jujutsu(report)
+    with _only_said_outside_ci():
         await packages.install_packages(terminal.errors.print)
-    except DevError as error:
-        if "CI" in os.environ:
-            raise
-        terminal.errors.print(f"{error.problem}\n{error.next_step}", markup=False)
     obstacle = packages.obstacle()
     if obstacle is None:
         with terminal.build_progress() as report:
             await programs_for(Wish(node="real"), report)
     else:
         terminal.errors.print(f"[yellow]No real node here:[/] {obstacle}. {obstacle.next_step}")
+
+
+@contextmanager
+def _only_said_outside_ci() -> Iterator[None]:
+    """Go on without a tool on somebody's own machine, but never where everything is tested."""
+    try:
+        yield
+    except DevError as error:
+        if "CI" in os.environ:
+            raise
+        terminal.errors.print(f"{error.problem}\n{error.next_step}", markup=False)

@@ -10,9 +10,9 @@ from typing import Any, NoReturn, TypeVar
 
 from rich.console import Console
 
+from pequod.dev.builds import Progress as BuildProgress
+from pequod.dev.builds import Report
 from pequod.dev.failure import DevError
-from pequod.dev.gomodule import Progress as BuildProgress
-from pequod.dev.gomodule import Report
 
 T = TypeVar("T")
 

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pequod.dev.builds import Report
 from pequod.dev.failure import DevError
-from pequod.dev.gomodule import GoModule, Report, ensure_built
+from pequod.dev.gomodule import GoModule, ensure_built
 
 KUBERNETES_VERSION = "v1.36.3"
 
@@ -24,6 +25,7 @@ CONTROL_PLANE = GoModule(
     ),
 )
 NODE = GoModule(name="node", version="v1", packages=(("node", "."), ("pause", "./pause")))
+EVALUATOR = GoModule(name="evaluator", version="v1", packages=(("evaluator", "."),))
 
 BASIC = ("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl")
 SIMULATED_NODE = ("kwok", "kwok-stages")
@@ -47,6 +49,11 @@ async def find_add_ons(report: Report) -> Programs:
     folder = await ensure_built(NODE, report)
     commands = {name: (str(folder / "node"), name) for name in NODE_ADD_ONS}
     return Programs(commands | {"pause": (str(folder / "pause"),)})
+
+
+async def find_evaluator(report: Report) -> Path:
+    """The program that evaluates CUE, Helm, kustomize, Rego and CEL."""
+    return await ensure_built(EVALUATOR, report) / "evaluator"
 
 
 async def find_programs(names: Iterable[str], report: Report) -> Programs:

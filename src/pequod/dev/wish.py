@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pequod.dev import programs
+from pequod.dev.builds import Report
 from pequod.dev.components import NodeKind
-from pequod.dev.gomodule import Report
 from pequod.dev.node import packages
 from pequod.dev.programs import Programs
 

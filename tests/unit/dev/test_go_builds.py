@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 from pequod.dev import gomodule
+from pequod.dev.builds import Progress
 from pequod.dev.failure import DevError
-from pequod.dev.gomodule import GoModule, Progress, ensure_built
+from pequod.dev.gomodule import GoModule, ensure_built
 
 MAIN = 'package main\n\nfunc main() { println("%s") }\n'
 

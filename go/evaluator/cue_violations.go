@@ -1,0 +1,306 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strconv"
+	"strings"
+
+	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/errors"
+)
+
+// violation is one thing that is wrong with an input, for somebody who has never seen CUE.
+type violation struct {
+	Path     string `json:"path"`
+	Message  string `json:"message"`
+	Severity string `json:"severity"`
+	CuePath  string `json:"cuePath,omitempty"`
+	Position string `json:"position,omitempty"`
+}
+
+func (v violation) misshapen() string {
+	switch {
+	case v.Message == "":
+		return "has no message"
+	case v.Severity != "Error" && v.Severity != "Warning" && v.Severity != "Info":
+		return fmt.Sprintf("has the severity %q: use Error, Warning or Info", v.Severity)
+	}
+	return ""
+}
+
+func blocks(found []violation) bool {
+	for _, one := range found {
+		if one.Severity == "Error" {
+			return true
+		}
+	}
+	return false
+}
+
+func sprintf(format string, arguments []any) string { return fmt.Sprintf(format, arguments...) }
+
+// mostRounds bounds how often an input is looked at again without what was wrong with it.
+const mostRounds = 8
+
+// inputViolations is everything that #Input has against an input. CUE stops at what contradicts
+// the schema, so the rest of the input is looked at again without it.
+func (c *cuePackage) inputViolations(input json.RawMessage) ([]violation, error) {
+	schema, err := c.inputSchema()
+	if err != nil {
+		return nil, err
+	}
+	var rest any
+	if err := json.Unmarshal(input, &rest); err != nil {
+		return nil, &failure{Kind: badRequest, Message: err.Error()}
+	}
+	given, err := c.encoded(inputName, input)
+	if err != nil {
+		return nil, err
+	}
+	found := map[string]violation{}
+	for value, round := given, 0; round < mostRounds; round++ {
+		wrong := errors.Errors(schema.Unify(value).Validate(cue.Concrete(true), cue.Final()))
+		fresh := false
+		for _, one := range wrong {
+			segments := inputSegments(one)
+			if _, known := found[userPath(segments)]; !known {
+				found[userPath(segments)] = c.explained(one, segments, schema, given)
+				fresh = true
+			}
+			without(rest, segments)
+		}
+		if !fresh {
+			break
+		}
+		text, err := json.Marshal(rest)
+		if err != nil {
+			return nil, err
+		}
+		if value, err = c.encoded(inputName, text); err != nil {
+			return nil, err
+		}
+	}
+	return sorted(found), nil
+}
+
+// without removes what is at a place, or the nearest field around it.
+func without(value any, segments []string) {
+	for depth := range segments {
+		object, isObject := value.(map[string]any)
+		if !isObject {
+			return
+		}
+		name := unquoted(segments[depth])
+		below := object[name]
+		if _, deeper := below.(map[string]any); !deeper || depth == len(segments)-1 {
+			delete(object, name)
+			return
+		}
+		value = below
+	}
+}
+
+func inputSegments(err errors.Error) []string {
+	segments := err.Path()
+	if len(segments) > 0 && segments[0] == inputDefinition.String() {
+		return segments[1:]
+	}
+	return segments
+}
+
+func sorted(found map[string]violation) []violation {
+	all := make([]violation, 0, len(found))
+	for _, one := range found {
+		all = append(all, one)
+	}
+	sort.Slice(all, func(a, b int) bool { return all[a].Path < all[b].Path })
+	return all
+}
+
+// explained turns an error of CUE into a sentence: what the constraint asks for, what was given.
+func (c *cuePackage) explained(err errors.Error, segments []string, schema, given cue.Value) violation {
+	format, arguments := err.Msg()
+	raw := sprintf(format, arguments)
+	constraint, parent := constraintAt(schema, segments)
+	value := given.LookupPath(pathOf(segments))
+	position := c.module.position(append(errors.Positions(err), constraint.Pos(), parent.Pos()))
+	return violation{
+		Path:     userPath(segments),
+		Message:  sentence(raw, segments, constraint, parent, value),
+		Severity: "Error",
+		CuePath:  strings.Join(append([]string{inputDefinition.String()}, segments...), "."),
+		Position: position,
+	}
+}
+
+func sentence(raw string, segments []string, constraint, parent, value cue.Value) string {
+	asked := described(constraint)
+	help := firstLine(constraint)
+	switch {
+	case strings.Contains(raw, "field not allowed"):
+		return "is not known here" + suggestion(segments, parent)
+	case !value.Exists() && asked != "":
+		return "is required: give " + asked + help
+	case !value.Exists():
+		return "is required" + help
+	case ofTheAuthor(raw, constraint) && strings.HasPrefix(raw, "must "):
+		return fmt.Sprintf("is %s, but %s", shown(value), raw)
+	case ofTheAuthor(raw, constraint):
+		return raw
+	case asked != "":
+		return fmt.Sprintf("is %s, but must be %s%s", shown(value), asked, help)
+	}
+	return fmt.Sprintf("is %s, which is not accepted: %s%s", shown(value), raw, help)
+}
+
+// ofTheAuthor is whether a message is what the module says by `| error("…")`.
+func ofTheAuthor(raw string, constraint cue.Value) bool {
+	operation, operands := constraint.Expr()
+	if operation != cue.OrOp {
+		return false
+	}
+	for _, operand := range operands {
+		for _, own := range errors.Errors(operand.Err()) {
+			if format, arguments := own.Msg(); sprintf(format, arguments) == raw {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// constraintAt is what a schema has at a place, required or not, by name or by pattern, and what
+// it has one step before.
+func constraintAt(schema cue.Value, segments []string) (at, parent cue.Value) {
+	at = schema
+	for _, segment := range segments {
+		parent, at = at, step(at, segment)
+		if !at.Exists() {
+			return at, parent
+		}
+	}
+	return at, parent
+}
+
+func step(from cue.Value, segment string) cue.Value {
+	if _, err := strconv.Atoi(segment); err == nil {
+		if item := from.LookupPath(cue.MakePath(cue.AnyIndex)); item.Exists() {
+			return item
+		}
+	}
+	name := cue.Str(unquoted(segment))
+	for _, selector := range []cue.Selector{name, name.Optional(), name.Required(), cue.AnyString} {
+		if found := from.LookupPath(cue.MakePath(selector)); found.Exists() {
+			return found
+		}
+	}
+	return cue.Value{}
+}
+
+func pathOf(segments []string) cue.Path {
+	selectors := []cue.Selector{}
+	for _, segment := range segments {
+		if index, err := strconv.Atoi(segment); err == nil {
+			selectors = append(selectors, cue.Index(index))
+		} else {
+			selectors = append(selectors, cue.Str(unquoted(segment)))
+		}
+	}
+	return cue.MakePath(selectors...)
+}
+
+func unquoted(segment string) string {
+	if text, err := strconv.Unquote(segment); err == nil {
+		return text
+	}
+	return segment
+}
+
+// userPath is a place as one writes it: input.env[0].name.
+func userPath(segments []string) string {
+	path := "input"
+	for _, segment := range segments {
+		if _, err := strconv.Atoi(segment); err == nil {
+			path += "[" + segment + "]"
+		} else {
+			path += "." + segment
+		}
+	}
+	return path
+}
+
+func shown(value cue.Value) string {
+	switch value.IncompleteKind() {
+	case cue.StructKind:
+		return "an object"
+	case cue.ListKind:
+		return "a list"
+	}
+	text, err := value.MarshalJSON()
+	if err != nil {
+		return "something else"
+	}
+	if len(text) > 80 {
+		text = append(text[:80:80], "…"...)
+	}
+	return string(text)
+}
+
+// firstLine is what the author of a module says about a field.
+func firstLine(constraint cue.Value) string {
+	for _, comment := range constraint.Doc() {
+		if line, _, _ := strings.Cut(strings.TrimSpace(comment.Text()), "\n"); line != "" {
+			return " (" + strings.TrimSuffix(line, ".") + ")"
+		}
+	}
+	return ""
+}
+
+// suggestion is the known name that is nearest, and all the others.
+func suggestion(segments []string, parent cue.Value) string {
+	known := []string{}
+	if fields, err := parent.Fields(cue.Optional(true)); err == nil {
+		for fields.Next() {
+			known = append(known, fields.Selector().Unquoted())
+		}
+	}
+	if len(known) == 0 || len(segments) == 0 {
+		return ": remove it"
+	}
+	sort.Strings(known)
+	asked := unquoted(segments[len(segments)-1])
+	best, nearest := "", 3
+	for _, name := range known {
+		if far := distance(asked, name); far < nearest {
+			best, nearest = name, far
+		}
+	}
+	all := strings.Join(known, ", ")
+	if best != "" {
+		return fmt.Sprintf(": did you mean %s? Known are %s", best, all)
+	}
+	return ": remove it; known are " + all
+}
+
+// distance is the number of letters in which two names differ (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for place := range row {
+		row[place] = place
+	}
+	for i := range len(a) {
+		before := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			change := before
+			if a[i] != b[j] {
+				change++
+			}
+			before = row[j+1]
+			row[j+1] = min(change, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

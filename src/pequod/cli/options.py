@@ -1,0 +1,43 @@
+"""Arguments and options that several commands about modules have."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pequod.sources.credentials import ANONYMOUS, Credentials
+
+ModuleArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="MODULE",
+        help="A folder, embedded:NAME, oci://… or git+https://…?ref=…&path=…",
+        show_default=False,
+    ),
+]
+InputOption = Annotated[
+    str,
+    typer.Option(
+        "--input", "-i", metavar="INPUT", help="YAML or JSON file, or - for standard input."
+    ),
+]
+NameOption = Annotated[str, typer.Option("--name", help="context.name of the module.")]
+NamespaceOption = Annotated[
+    str, typer.Option("--namespace", "-n", help="context.namespace of the module.")
+]
+CredentialsOption = Annotated[
+    Path | None,
+    typer.Option(
+        help="A Secret manifest with what a pullSecretRef would hold, for a MODULE that needs it.",
+        show_default=False,
+    ),
+]
+
+
+def credentials_of(path: Path | None) -> Credentials:
+    """What a Secret manifest on disk holds."""
+    if path is None:
+        return ANONYMOUS
+    from pequod.cli.secretfile import read_secret_file
+
+    return read_secret_file(path)

@@ -1,0 +1,132 @@
+"""Workers that wait for work, and nobody who takes all of them.
+
+Each owner (a tenant) may keep half of the workers busy at the same time, so that whoever sends
+bombs waits for himself. A worker that has to be killed is replaced before anybody asks.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import msgspec
+import structlog
+from prometheus_client import Counter as Count
+from prometheus_client import Gauge, Histogram
+
+from pequod.base.tasks import Background
+from pequod.evaluator.errors import BrokenError, EvaluationError, OverLimitError
+from pequod.evaluator.worker import Bounds, Worker
+
+_log = structlog.get_logger()
+_duration = Histogram(
+    "pequod_cue_eval_duration_seconds",
+    "Time that a worker spent on a request.",
+    ["verb"],
+    buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+)
+_workers = Gauge("pequod_evaluator_workers", "Processes of the evaluator.")
+_replaced = Count("pequod_evaluator_replaced_total", "Workers that were replaced.", ["why"])
+
+
+class Pool:
+    """A fixed number of places, filled with processes as they are needed."""
+
+    def __init__(
+        self, command: Sequence[str], *, size: int = 4, bounds: Bounds | None = None
+    ) -> None:
+        self.bounds = bounds or Bounds()
+        self._command = tuple(command)
+        self._all: set[Worker] = set()
+        self._idle: list[Worker] = []
+        self._free = size
+        self._share = max(1, size // 2)
+        self._holding: Counter[str] = Counter()
+        self._changed = asyncio.Condition()
+        self._background = Background()
+
+    async def start(self) -> None:
+        """Have one worker ready; raises BrokenError when that is not possible."""
+        self._idle.append(await self._fresh())
+
+    async def close(self) -> None:
+        """Kill every worker."""
+        await self._background.close()
+        self._idle.clear()
+        for worker in tuple(self._all):
+            await self._kill(worker)
+
+    async def usable(self) -> str:
+        """Say that a worker answers."""
+        await self.ask("ping", {}, seconds=5.0)
+        return f"{len(self._all)} workers"
+
+    async def ask(
+        self, verb: str, params: object, *, seconds: float | None = None, owner: str = ""
+    ) -> msgspec.Raw:
+        """The result of one request; waiting for a worker is not part of its time."""
+        limit = self.bounds.seconds if seconds is None else min(seconds, self.bounds.seconds)
+        async with self._place(owner), self._worker() as worker:
+            with _duration.labels(verb).time():
+                return await worker.ask(verb, params, seconds=limit)
+
+    @asynccontextmanager
+    async def _place(self, owner: str) -> AsyncIterator[None]:
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: self._free > 0 and (not owner or self._holding[owner] < self._share)
+            )
+            self._free -= 1
+            self._holding[owner] += 1
+        try:
+            yield
+        finally:
+            async with self._changed:
+                self._free += 1
+                self._holding[owner] -= 1
+                self._holding += Counter()
+                self._changed.notify_all()
+
+    @asynccontextmanager
+    async def _worker(self) -> AsyncIterator[Worker]:
+        worker = self._idle.pop() if self._idle else await self._fresh()
+        try:
+            yield worker
+        except BaseException as error:
+            # Only after an answer is it known to be idle.
+            if worker.answered and not isinstance(error, OverLimitError | BrokenError):
+                self._release(worker)
+            else:
+                self._replace(worker, type(error).__name__)
+            raise
+        self._release(worker)
+
+    def _release(self, worker: Worker) -> None:
+        if worker.worn:
+            self._replace(worker, "worn")
+        else:
+            self._idle.append(worker)
+
+    async def _fresh(self) -> Worker:
+        worker = await Worker.start(self._command, self.bounds)
+        self._all.add(worker)
+        _workers.inc()
+        return worker
+
+    def _replace(self, worker: Worker, why: str) -> None:
+        _replaced.labels(why).inc()
+        self._background.start(self._kill(worker), name="kill an evaluator")
+        self._background.start(self._refill(), name="start an evaluator")
+
+    async def _refill(self) -> None:
+        try:
+            if not self._idle:
+                self._idle.append(await self._fresh())
+        except EvaluationError as error:
+            _log.error("evaluator not started", error=str(error))
+
+    async def _kill(self, worker: Worker) -> None:
+        await worker.kill()
+        if worker in self._all:
+            self._all.discard(worker)
+            _workers.dec()
