@@ -41,11 +41,7 @@ async def evaluating(
     *, size: int = 2, bounds: Bounds | None = None, results: Results | None = None
 ) -> AsyncIterator[Evaluator]:
     async with pool(size=size, bounds=bounds) as workers:
-        known = results or Results()
-        try:
-            yield Evaluator(workers, known, version=version())
-        finally:
-            await known.close()
+        yield Evaluator(workers, results or Results(), version=version())
 
 
 def write(root: Path, files: Mapping[str, str]) -> Path:

@@ -31,6 +31,8 @@ type cuePackage struct {
 	context *cue.Context
 	value   cue.Value
 	uses    int
+	// checksInput is whether the module itself says `input: #Input`, as it should.
+	checksInput bool
 }
 
 const (
@@ -104,7 +106,10 @@ func (m module) load() (*cuePackage, error) {
 	if err := value.Err(); err != nil {
 		return nil, m.broken(err)
 	}
-	return &cuePackage{module: m, context: context, value: value}, nil
+	_, checked := value.LookupPath(inputPath).ReferencePath()
+	return &cuePackage{
+		module: m, context: context, value: value, checksInput: checked.String() == inputDefinition.String(),
+	}, nil
 }
 
 // root is the folder with cue.mod: the nearest one, but never above the tree.

@@ -53,7 +53,7 @@ func policyVerb(p policyParams) (any, error) {
 	}
 	judged := []policy{}
 	for fields.Next() {
-		one, err := used.judged(fields.Selector().Unquoted(), fields.Value(), whole)
+		one, err := used.judged(fields.Selector().Unquoted(), fields.Value())
 		if err != nil {
 			return nil, err
 		}
@@ -63,7 +63,7 @@ func policyVerb(p policyParams) (any, error) {
 }
 
 // judged evaluates one policy; one that can't be evaluated fails, it doesn't pass.
-func (c *cuePackage) judged(name string, value, whole cue.Value) (*policy, error) {
+func (c *cuePackage) judged(name string, value cue.Value) (*policy, error) {
 	text, err := c.concrete(value)
 	if err != nil {
 		broken := asFailure(err)
@@ -75,6 +75,6 @@ func (c *cuePackage) judged(name string, value, whole cue.Value) (*policy, error
 		return nil, &failure{Kind: badModule, Message: fmt.Sprintf("the policy %q is not of the shape of a policy: %s", name, err)}
 	}
 	one.Name = name
-	one.Violations, err = c.ownViolations(value.LookupPath(violationsPath), whole)
+	one.Violations, err = c.ownViolations(value.LookupPath(violationsPath))
 	return &one, err
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"cuelang.org/go/cue"
+	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/token"
 	cuejson "cuelang.org/go/encoding/json"
@@ -17,7 +18,6 @@ const inputName = "input"
 var (
 	inputDefinition = cue.ParsePath("#Input")
 	inputPath       = cue.ParsePath("input")
-	contextPath     = cue.ParsePath("context")
 	graphPath       = cue.ParsePath("graph")
 	violationsPath  = cue.ParsePath("violations")
 	policiesPath    = cue.ParsePath("policies")
@@ -44,21 +44,24 @@ func checkInputVerb(p renderParams) (any, error) {
 	return rendered{Violations: found}, err
 }
 
-// renderVerb makes the graph of an input; with violations there is none.
+// renderVerb makes the graph of an input; with violations there is none. An input is almost always
+// right, and evaluating costs: what is wrong with it is only asked when something is.
 func renderVerb(p renderParams) (any, error) {
 	used, err := loaded(p.module)
 	if err != nil {
 		return nil, err
 	}
-	found, err := used.inputViolations(p.Input)
-	if err != nil || blocks(found) {
-		return rendered{Violations: found}, err
-	}
 	filled, err := used.filled(map[string]json.RawMessage{"input": p.Input, "context": p.Context})
 	if err != nil {
 		return nil, err
 	}
-	own, err := used.ownViolations(filled.LookupPath(violationsPath), filled)
+	if !used.checksInput || filled.LookupPath(inputPath).Validate(cue.Concrete(true), cue.Final()) != nil {
+		found, err := used.inputViolations(p.Input)
+		if err != nil || blocks(found) {
+			return rendered{Violations: found}, err
+		}
+	}
+	own, err := used.ownViolations(filled.LookupPath(violationsPath))
 	if err != nil || blocks(own) {
 		return rendered{Violations: own}, err
 	}
@@ -96,20 +99,21 @@ func (c *cuePackage) inputSchema() (cue.Value, error) {
 	return schema, nil
 }
 
-// filled is the package with values of ours in the fields that it reads.
+// filled is the package with values of ours in the fields that it reads; all at once, since each
+// time costs an evaluation.
 func (c *cuePackage) filled(values map[string]json.RawMessage) (cue.Value, error) {
-	whole := c.value
+	fields := []any{}
 	for _, name := range []string{"input", "context", "graph"} {
 		if values[name] == nil {
 			continue
 		}
-		value, err := c.encoded(name, values[name])
+		expression, err := cuejson.Extract(name, values[name])
 		if err != nil {
-			return whole, err
+			return cue.Value{}, &failure{Kind: badRequest, Message: name + " is no JSON: " + err.Error()}
 		}
-		whole = whole.FillPath(cue.ParsePath(name), value)
+		fields = append(fields, &ast.Field{Label: ast.NewIdent(name), Value: expression})
 	}
-	return whole, nil
+	return c.value.Unify(c.context.BuildExpr(ast.NewStruct(fields...))), nil
 }
 
 func (c *cuePackage) encoded(name string, text json.RawMessage) (cue.Value, error) {
@@ -134,7 +138,7 @@ func (c *cuePackage) concrete(value cue.Value) (json.RawMessage, error) {
 }
 
 // ownViolations is what a module says about its input in `violations`.
-func (c *cuePackage) ownViolations(list, whole cue.Value) ([]violation, error) {
+func (c *cuePackage) ownViolations(list cue.Value) ([]violation, error) {
 	found := []violation{}
 	if !list.Exists() {
 		return found, nil

@@ -65,6 +65,7 @@ func main() {
 		os.Exit(3)
 	}
 	debug.SetMaxStack(256 << 20)
+	debug.SetGCPercent(400) // evaluations are short and make little but garbage
 	verbs := evaluating
 	if *network {
 		verbs = networked

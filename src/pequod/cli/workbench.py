@@ -70,9 +70,7 @@ async def workbench(credentials: Credentials = ANONYMOUS) -> AsyncIterator[Workb
     async with AsyncExitStack() as stack:
         pool = Pool((str(program),), size=1, bounds=Bounds(seconds=30.0))
         stack.push_async_callback(pool.close)
-        results = Results()
-        stack.push_async_callback(results.close)
-        yield Workbench(Evaluator(pool, results, version=""), stack, credentials)
+        yield Workbench(Evaluator(pool, Results(), version=""), stack, credentials)
 
 
 @contextmanager

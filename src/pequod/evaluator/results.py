@@ -18,6 +18,7 @@ from pathlib import Path
 
 from prometheus_client import Counter, Gauge
 
+from pequod.base.flights import Flights
 from pequod.evaluator.errors import EvaluationError, ModuleError, OverLimitError
 
 _hits = Counter("pequod_cue_cache_hits_total", "Results that were known.", ["where"])
@@ -68,7 +69,7 @@ class Results:
         self._known: OrderedDict[str, _Known] = OrderedDict()
         self._size = 0
         self._on_disk = 0
-        self._asked: dict[str, asyncio.Task[bytes]] = {}
+        self._asked: Flights[bytes] = Flights()
 
     async def open(self) -> None:
         """Make the folder, and see what an earlier process has left there."""
@@ -81,23 +82,7 @@ class Results:
         if found is not None:
             _hits.labels("memory").inc()
             return found
-        if key not in self._asked:
-            task = asyncio.create_task(self._find(key, evaluate), name="evaluate")
-            self._asked[key] = task
-            task.add_done_callback(lambda done: self._done(key, done))
-        # One who no longer waits does not take the answer from the others.
-        return await asyncio.shield(self._asked[key])
-
-    def _done(self, key: str, task: asyncio.Task[bytes]) -> None:
-        del self._asked[key]
-        if not task.cancelled():
-            task.exception()
-
-    async def close(self) -> None:
-        """End what is still being asked."""
-        for task in tuple(self._asked.values()):
-            task.cancel()
-        await asyncio.gather(*self._asked.values(), return_exceptions=True)
+        return await self._asked.share(key, lambda: self._find(key, evaluate))
 
     async def _find(self, key: str, evaluate: Evaluate) -> bytes:
         if self._folder is not None:
@@ -178,11 +163,12 @@ class Results:
             self._sweep(folder)
 
     def _sweep(self, folder: Path) -> None:
-        """Remove what is too old, and the oldest of what is too much."""
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        """Remove what is too old, and the oldest of what is too much; best effort as well."""
+        with suppress(OSError):
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = []
         for path in folder.glob("*/*"):
-            with suppress(FileNotFoundError):
+            with suppress(OSError):
                 about = path.stat()
                 found.append((about.st_mtime, about.st_size, path))
         total = sum(size for _, size, _ in found)
@@ -190,7 +176,8 @@ class Results:
             old = self._clock() - used > self._keeping.seconds
             if not old and total <= self._keeping.disk_bytes * 3 // 4:
                 break
-            path.unlink(missing_ok=True)
+            with suppress(OSError):
+                path.unlink()
             _evictions.labels("disk").inc()
             total -= size
         self._on_disk = total

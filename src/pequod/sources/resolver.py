@@ -34,7 +34,7 @@ _duration = Histogram(
     buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120),
 )
 
-Type = Literal["git", "oci", "embedded", "inline"]
+Type = Literal["git", "oci", "embedded"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,10 +43,9 @@ class Reference:
 
     type: Type
     ref: str
-    path: str = ""
 
     def __str__(self) -> str:
-        return f"{self.type} {self.ref}" if self.type != "inline" else "inline module"
+        return f"{self.type} {self.ref}"
 
 
 class Source(Protocol):
@@ -55,8 +54,8 @@ class Source(Protocol):
     async def resolve(
         self,
         ref: str,
+        /,
         *,
-        path: str = "",
         credentials: Credentials = ANONYMOUS,
         known: Artifact | None = None,
     ) -> Artifact:
@@ -129,9 +128,7 @@ class Resolver:
         failures = 0
         while True:
             try:
-                return await source.resolve(
-                    reference.ref, path=reference.path, credentials=credentials, known=known
-                )
+                return await source.resolve(reference.ref, credentials=credentials, known=known)
             except SourceError as error:
                 failures += 1
                 _results.labels(reference.type, type(error).__name__).inc()
@@ -169,5 +166,5 @@ class Resolver:
 
 
 def _key(reference: Reference, credentials: Credentials) -> str:
-    parts = (reference.type, reference.ref, reference.path, credentials.fingerprint)
+    parts = (reference.type, reference.ref, credentials.fingerprint)
     return hashlib.sha256(msgspec.json.encode(parts)).hexdigest()

@@ -30,8 +30,8 @@ class Shelf:
     async def resolve(
         self,
         ref: str,
+        /,
         *,
-        path: str = "",
         credentials: Credentials = ANONYMOUS,
         known: Artifact | None = None,
     ) -> Artifact:
@@ -40,7 +40,7 @@ class Shelf:
             await self.slow.wait()
         if self.failures:
             raise self.failures.pop(0)(ref, step="poll", problem="broken", next_step="wait")
-        revision = f"{path}{credentials.fingerprint}{self.text}"
+        revision = f"{credentials.fingerprint}{self.text}"
         if known is not None and known.revision == revision:
             return known
 
@@ -105,7 +105,7 @@ async def test_equal_questions_at_the_same_time_are_asked_once(bench: Bench) -> 
     bench.shelf.slow = asyncio.Event()
     resolver = bench.resolver()
     asking = [asyncio.create_task(resolver.resolve(MODULE)) for _ in range(20)]
-    other = asyncio.create_task(resolver.resolve(replace(MODULE, path="other")))
+    other = asyncio.create_task(resolver.resolve(replace(MODULE, ref="https://example.com/b.git")))
     await asyncio.sleep(0)
     asking.pop().cancel()
     bench.shelf.slow.set()

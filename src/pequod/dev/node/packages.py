@@ -22,6 +22,9 @@ PROGRAMS = {
 }
 """Each program that a real node runs, and the Debian package that it comes from."""
 
+_SSH_SERVER = "openssh-server"
+_SYSTEMD = Path("/run/systemd/system")
+
 _CNI_FOLDERS = ("/usr/lib/cni", "/opt/cni/bin", "/usr/libexec/cni")
 _CNI_PACKAGE = "containernetworking-plugins"
 _APT_TIMEOUT = 600.0
@@ -63,12 +66,22 @@ def obstacle() -> DevError | None:
 
 async def install_packages(say: Callable[[str], None]) -> None:
     """Install what is missing, where that is ours to do: as root on Debian."""
-    missing = missing_packages()
+    missing = [*missing_packages(), *_missing_ssh_server(say)]
     if not missing or os.geteuid() != 0 or shutil.which("apt-get") is None:
         return
     say(f"Installing {', '.join(missing)} …")
     await _apt("update")
     await _apt("install", "--yes", "--no-install-recommends", *missing)
+
+
+def _missing_ssh_server(say: Callable[[str], None]) -> list[str]:
+    """What tests of git over SSH need; not where installing it would open the machine's port 22."""
+    if shutil.which("sshd", path=search_path()) is not None:
+        return []
+    if _SYSTEMD.exists():
+        say(f"For the tests of git over SSH, install {_SSH_SERVER}; it need not be running.")
+        return []
+    return [_SSH_SERVER]
 
 
 async def _apt(*arguments: str) -> None:
