@@ -24,7 +24,7 @@ $(STAMP): requirements/dev.txt pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
-build: setup ## Build the control plane into the cache (minutes the first time, then nothing)
+build: setup ## Build the evaluator and the control plane into the cache (minutes the first time, then nothing)
 	@$(BIN)/pequod dev build
 
 run: setup ## Start a control plane and the operator, apply the samples and show them; Ctrl-C ends it
@@ -65,10 +65,10 @@ files: setup
 
 coverage: setup build ## Measure branch coverage of the packages that must have 90 %
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest tests/unit tests/properties tests/apiserver
+	$(BIN)/coverage run -m pytest tests/unit tests/properties tests/evaluator tests/sources tests/cli tests/apiserver
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=90 \
-		--include='src/pequod/api/*,src/pequod/base/*,src/pequod/controllers/*,src/pequod/crd/*,src/pequod/kube/*,src/pequod/runtime/*'
+		--include='src/pequod/api/*,src/pequod/base/*,src/pequod/controllers/*,src/pequod/crd/*,src/pequod/evaluator/*,src/pequod/kube/*,src/pequod/render/*,src/pequod/runtime/*,src/pequod/sources/*'
 
 fmt: setup ## Format the code
 	$(BIN)/ruff check --fix
@@ -77,10 +77,10 @@ fmt: setup ## Format the code
 generate: setup ## Write the CRDs and the reference from the types
 	PYTHONPATH=src $(BIN)/python -m pequod.crd
 
-bench: setup build ## Measure: BENCH=controlplane, floor (the client), cache or idle (the operator)
+bench: setup build ## Measure: BENCH=controlplane, floor (the client), cache, idle (the operator), evaluator or sources
 	$(BIN)/python -m bench.$(BENCH)
 
-tools: setup ## Install what a real node needs (Debian, root); says what is missing elsewhere
+tools: setup ## Install jj, and what a real node needs (Debian, root); says what is missing elsewhere
 	@$(BIN)/pequod dev tools
 
 lock: setup ## Compile the requirements again; needs uv

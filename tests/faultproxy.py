@@ -20,6 +20,7 @@ from aiohttp import web
 from multidict import CIMultiDict, CIMultiDictProxy
 from yarl import URL
 
+from listening import accept_no_more, listener
 from pequod.kube.auth import Access, Credentials, Endpoint, Fixed, bearer
 from pequod.kube.transport import Connector
 
@@ -223,14 +224,14 @@ class FaultProxy:
         server = web.Server(self._answer, handler_cancellation=True)
         self._runner = web.ServerRunner(server, shutdown_timeout=0.01)
         await self._runner.setup()
-        self._listening = socket.create_server(("127.0.0.1", self.port))
+        self._listening = listener(self.port)
         await web.SockSite(self._runner, self._listening).start()
         self.port = self._listening.getsockname()[1]
 
     async def stop(self) -> None:
         """End every connection, and refuse new ones."""
         if self._runner is not None and self._listening is not None:
-            await _accept_no_more(self._listening)
+            await accept_no_more(self._listening)
             await self._runner.cleanup()
         for session in self._sessions.values():
             await session.close()
@@ -293,13 +294,6 @@ class FaultProxy:
                 # A polite end takes longer than the event loop of a test may live.
                 if answer.connection is not None and answer.connection.transport is not None:
                     answer.connection.transport.abort()
-
-
-async def _accept_no_more(listening: socket.socket) -> None:
-    """Let what was accepted become a connection: asyncio leaks what a closed server is handed."""
-    asyncio.get_running_loop().remove_reader(listening)
-    for _ in range(3):
-        await asyncio.sleep(0)
 
 
 def _kept(headers: Mapping[str, str] | CIMultiDictProxy[str]) -> CIMultiDict[str]:

@@ -1,30 +1,13 @@
 """The commands about modules, as they are typed."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 import yaml
 
 import evaluators
-
-PEQUOD = Path(sys.executable).with_name("pequod")
-
-
-@pytest.fixture(scope="session", autouse=True)
-def the_evaluator_is_built() -> None:
-    evaluators.program()
-
-
-def pequod(*arguments: str, stdin: str = "", code: int = 0) -> subprocess.CompletedProcess[str]:
-    done = subprocess.run(
-        [PEQUOD, *arguments], input=stdin, capture_output=True, text=True, check=False, timeout=120
-    )
-    assert done.returncode == code, done.stdout + done.stderr
-    assert "Traceback" not in done.stderr
-    return done
+from commandline import Pequod
 
 
 @pytest.fixture
@@ -34,7 +17,7 @@ def service(tmp_path: Path) -> str:
     return str(path)
 
 
-def test_a_shipped_module_renders_without_a_cluster(service: str) -> None:
+def test_a_shipped_module_renders_without_a_cluster(pequod: Pequod, service: str) -> None:
     done = pequod("render", "embedded:webservice", "-i", service, "--name", "shop", "-n", "team")
     objects = list(yaml.safe_load_all(done.stdout))
     assert [one["kind"] for one in objects] == [
@@ -47,14 +30,14 @@ def test_a_shipped_module_renders_without_a_cluster(service: str) -> None:
     assert {one["metadata"]["name"] for one in objects} == {"shop"}
 
 
-def test_the_input_may_come_from_standard_input_as_json() -> None:
+def test_the_input_may_come_from_standard_input_as_json(pequod: Pequod) -> None:
     text = json.dumps({"image": "ghcr.io/acme/shop:1.4.2"})
     done = pequod("render", "embedded:webservice", "-i", "-", "-o", "json", stdin=text)
     items = json.loads(done.stdout)["items"]
     assert items[0]["kind"] == "ServiceAccount"
 
 
-def test_the_graph_can_be_printed_and_drawn(service: str) -> None:
+def test_the_graph_can_be_printed_and_drawn(pequod: Pequod, service: str) -> None:
     graph = yaml.safe_load(
         pequod("render", "embedded:webservice", "-i", service, "-o", "graph").stdout
     )
@@ -67,13 +50,13 @@ def test_the_graph_can_be_printed_and_drawn(service: str) -> None:
     assert mermaid.count("-->") == dot.count("->")
 
 
-def test_rendering_twice_prints_the_same_bytes() -> None:
+def test_rendering_twice_prints_the_same_bytes(pequod: Pequod) -> None:
     command = ("render", "embedded:database", "-i", "-")
     text = "engine: postgres\ncredentials: {secretName: login}\nbackup: {}\n"
     assert pequod(*command, stdin=text).stdout == pequod(*command, stdin=text).stdout
 
 
-def test_violations_are_printed_with_their_place_and_end_with_1() -> None:
+def test_violations_are_printed_with_their_place_and_end_with_1(pequod: Pequod) -> None:
     for command in ("validate", "render"):
         done = pequod(command, "embedded:webservice", "-i", "-", stdin="port: 70000\n", code=1)
         assert done.stdout == ""
@@ -82,11 +65,11 @@ def test_violations_are_printed_with_their_place_and_end_with_1() -> None:
         assert "input.cue:" in done.stderr
 
 
-def test_a_valid_input_is_said_to_be_valid(service: str) -> None:
+def test_a_valid_input_is_said_to_be_valid(pequod: Pequod, service: str) -> None:
     assert pequod("validate", "embedded:webservice", "-i", service).stdout == "valid\n"
 
 
-def test_policies_judge_as_well_when_asked_for(service: str) -> None:
+def test_policies_judge_as_well_when_asked_for(pequod: Pequod, service: str) -> None:
     command = ("validate", "embedded:webservice", "-i", "-", "--policies", "embedded:policy")
     assert pequod(*command, stdin=Path(service).read_text()).stdout == "valid\n"
     refused = "image: ghcr.io/acme/shop:1\nresources: {limits: {memory: 900Gi}}\n"
@@ -104,29 +87,29 @@ def test_policies_judge_as_well_when_asked_for(service: str) -> None:
         ("a: [", "is not valid YAML"),
     ],
 )
-def test_an_input_that_is_no_object_ends_with_1(text: str, said: str) -> None:
+def test_an_input_that_is_no_object_ends_with_1(pequod: Pequod, text: str, said: str) -> None:
     done = pequod("validate", "embedded:webservice", "-i", "-", stdin=text, code=1)
     assert said in done.stderr
 
 
-def test_a_module_that_is_nowhere_ends_with_4(service: str, tmp_path: Path) -> None:
+def test_a_module_that_is_nowhere_ends_with_4(pequod: Pequod, service: str, tmp_path: Path) -> None:
     done = pequod("render", str(tmp_path / "nowhere"), "-i", service, code=4)
     assert "there is no folder" in done.stderr
     done = pequod("render", "embedded:nothing", "-i", service, code=4)
     assert "Known are embedded:database, embedded:policy, embedded:webservice" in done.stderr
 
 
-def test_an_input_file_that_is_nowhere_ends_with_1(tmp_path: Path) -> None:
+def test_an_input_file_that_is_nowhere_ends_with_1(pequod: Pequod, tmp_path: Path) -> None:
     done = pequod("render", "embedded:webservice", "-i", str(tmp_path / "nowhere"), code=1)
     assert "nowhere" in done.stderr
 
 
-def test_wrong_usage_ends_with_2(service: str) -> None:
+def test_wrong_usage_ends_with_2(pequod: Pequod, service: str) -> None:
     pequod("render", "embedded:webservice", code=2)
     pequod("render", "embedded:webservice", "-i", service, "-o", "pdf", code=2)
 
 
-def test_a_bomb_ends_with_3(tmp_path: Path) -> None:
+def test_a_bomb_ends_with_3(pequod: Pequod, tmp_path: Path) -> None:
     text = (
         'import "list"\n#Input: {...}\ninput: #Input\ncontext: {...}\n'
         "graph: nodes: [for a in list.Range(0, 1000000, 1) for b in list.Range(0, 1000000, 1)"
@@ -137,13 +120,13 @@ def test_a_bomb_ends_with_3(tmp_path: Path) -> None:
     assert "a limit was hit" in done.stderr
 
 
-def test_a_broken_module_ends_with_1_and_names_the_place(tmp_path: Path) -> None:
+def test_a_broken_module_ends_with_1_and_names_the_place(pequod: Pequod, tmp_path: Path) -> None:
     folder = evaluators.write(tmp_path / "broken", {"a.cue": "package a\n#Input: {\n"})
     done = pequod("render", str(folder), "-i", "-", stdin="{}", code=1)
     assert "a.cue:" in done.stderr
 
 
-def test_a_graph_of_another_shape_names_the_field(tmp_path: Path) -> None:
+def test_a_graph_of_another_shape_names_the_field(pequod: Pequod, tmp_path: Path) -> None:
     text = (
         "#Input: {...}\ninput: #Input\ncontext: {...}\n"
         'graph: nodes: [{id: "a", objekt: {}, object: {apiVersion: "v1", kind: "Secret"}}]\n'
@@ -153,7 +136,7 @@ def test_a_graph_of_another_shape_names_the_field(tmp_path: Path) -> None:
     assert "graph.nodes[0].objekt: is not known here" in done.stderr
 
 
-def test_a_new_module_renders_and_passes_its_tests(tmp_path: Path) -> None:
+def test_a_new_module_renders_and_passes_its_tests(pequod: Pequod, tmp_path: Path) -> None:
     folder = tmp_path / "greeting"
     pequod("module", "init", str(folder))
     assert "2 tests, 0 failed" in pequod("module", "test", str(folder)).stdout
@@ -162,7 +145,7 @@ def test_a_new_module_renders_and_passes_its_tests(tmp_path: Path) -> None:
     assert "is there already" in pequod("module", "init", str(folder), code=1).stderr
 
 
-def test_a_failing_test_of_a_module_says_in_what_it_differs(tmp_path: Path) -> None:
+def test_a_failing_test_of_a_module_says_in_what_it_differs(pequod: Pequod, tmp_path: Path) -> None:
     folder = tmp_path / "greeting"
     pequod("module", "init", str(folder))
     (folder / "tests/wrong_test.yaml").write_text(
@@ -173,24 +156,24 @@ def test_a_failing_test_of_a_module_says_in_what_it_differs(tmp_path: Path) -> N
     assert "3 tests, 1 failed" in done.stdout
 
 
-def test_a_module_without_tests_is_told_how_to_write_one(tmp_path: Path) -> None:
+def test_a_module_without_tests_is_told_how_to_write_one(pequod: Pequod, tmp_path: Path) -> None:
     folder = evaluators.write(tmp_path / "bare", {"a.cue": "#Input: {...}\n"})
     assert "has no tests" in pequod("module", "test", str(folder), code=1).stderr
 
 
 @pytest.mark.parametrize("module", ["webservice", "database", "policy"])
-def test_every_shipped_module_passes_its_own_tests(module: str) -> None:
+def test_every_shipped_module_passes_its_own_tests(pequod: Pequod, module: str) -> None:
     assert " 0 failed" in pequod("module", "test", f"embedded:{module}").stdout
 
 
-def test_the_schema_of_a_module_is_json_schema() -> None:
+def test_the_schema_of_a_module_is_json_schema(pequod: Pequod) -> None:
     schema = json.loads(pequod("module", "schema", "embedded:webservice").stdout)
     assert schema["type"] == "object"
     assert schema["required"] == ["image"]
     assert "Container image" in schema["properties"]["image"]["description"]
 
 
-def test_a_module_can_be_copied_to_be_edited(tmp_path: Path) -> None:
+def test_a_module_can_be_copied_to_be_edited(pequod: Pequod, tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     pequod("module", "pull", "embedded:webservice", str(folder))
     (folder / "input.cue").write_text((folder / "input.cue").read_text() + "\n// edited\n")

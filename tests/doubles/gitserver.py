@@ -18,6 +18,7 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from doubles.gitrepo import Repository
+from listening import accept_no_more, listener
 from pequod.dev.pki import Authority
 
 HOST = "git.test"
@@ -92,12 +93,13 @@ class GitServer:
         app.router.add_route("*", "/{path:.*}", self._answer)
         self._runner = web.AppRunner(app, shutdown_timeout=0.1)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=self._tls())
-        await site.start()
-        self.port = self._runner.addresses[0][1]
+        self._listening = listener()
+        await web.SockSite(self._runner, self._listening, ssl_context=self._tls()).start()
+        self.port = self._listening.getsockname()[1]
 
     async def stop(self) -> None:
         self._over.set()
+        await accept_no_more(self._listening)
         await self._runner.cleanup()
 
     async def stall(self, _request: web.Request) -> None:

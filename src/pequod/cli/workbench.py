@@ -20,9 +20,9 @@ from pequod.evaluator.pool import Pool
 from pequod.evaluator.results import Results
 from pequod.evaluator.worker import Bounds
 from pequod.sources.credentials import ANONYMOUS, Credentials
-from pequod.sources.errors import SourceError, TooLargeError
+from pequod.sources.errors import BadReferenceError, SourceError, TooLargeError
 
-VIOLATIONS, LIMIT, NO_SOURCE = 1, 3, 4
+VIOLATIONS, USAGE, LIMIT, NO_SOURCE = 1, 2, 3, 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,11 +84,11 @@ def exit_codes() -> Iterator[None]:
         for one in error.problems:
             terminal.errors.print(f"  {one}", markup=False)
         _end(str(error), "Correct the module at the places above.", VIOLATIONS)
-    except TooLargeError as error:
-        _end(f"{error.reference}: {error.problem}", error.next_step.capitalize() + ".", LIMIT)
     except SourceError as error:
         problem = f"{error.reference}: {error.step}: {error.problem}"
-        _end(problem, error.next_step[:1].upper() + error.next_step[1:] + ".", NO_SOURCE)
+        codes = {TooLargeError: LIMIT, BadReferenceError: USAGE}
+        next_step = error.next_step[:1].upper() + error.next_step[1:] + "."
+        _end(problem, next_step, codes.get(type(error), NO_SOURCE))
 
 
 def store_folder() -> Path:

@@ -1,0 +1,95 @@
+"""Modules that are in git or in a registry, on the command line."""
+
+import asyncio
+from base64 import b64encode
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from commandline import Pequod
+from doubles.gitserver import GitServer
+from pequod.cli.scaffold import scaffold
+
+
+@pytest.fixture
+async def server(tmp_path: Path) -> AsyncIterator[GitServer]:
+    server = GitServer(tmp_path / "served")
+    await server.start()
+    yield server
+    await server.stop()
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    """A module, in a folder of a repository."""
+    folder = tmp_path / "greeting"
+    made = scaffold(folder)
+    return {f"modules/{path.relative_to(folder)}": path.read_text() for path in made}
+
+
+def secret(path: Path, **data: str) -> str:
+    encoded = {
+        key.replace("_", "."): b64encode(value.encode()).decode() for key, value in data.items()
+    }
+    path.write_text(yaml.safe_dump({"apiVersion": "v1", "kind": "Secret", "data": encoded}))
+    return str(path)
+
+
+async def test_a_module_in_git_is_fetched_and_rendered(
+    pequod: Pequod, server: GitServer, files: dict[str, str], tmp_path: Path
+) -> None:
+    commit = server.repository().commit(files)
+    server.repository().tag("v1", commit)
+    authority = secret(tmp_path / "secret.yaml", ca_crt=server.authority.certificate.decode())
+    url = f"git+https://127.0.0.1:{server.port}/app.git?ref=v1&path=modules"
+    command = ("render", url, "-i", "-", "--credentials", authority)
+    done = await asyncio.to_thread(pequod, *command, stdin="message: hello")
+    assert yaml.safe_load(done.stdout)["data"] == {"message": "hello"}
+    fetched = len(server.fetches)
+    await asyncio.to_thread(pequod, *command, stdin="message: again")
+    assert len(server.fetches) == fetched, "what did not change is not fetched again"
+
+
+@pytest.mark.parametrize(
+    ("query", "code", "said"),
+    [
+        ("ref=nowhere&path=modules", 4, "nowhere"),
+        ("ref=main&path=elsewhere", 4, "elsewhere"),
+        ("ref=--upload-pack=x", 2, "ref"),
+        ("branch=main", 2, "Use only ref and path"),
+    ],
+)
+async def test_a_module_that_git_does_not_have_ends_with_4_and_one_nobody_has_with_2(
+    pequod: Pequod,
+    server: GitServer,
+    files: dict[str, str],
+    tmp_path: Path,
+    query: str,
+    code: int,
+    said: str,
+) -> None:
+    server.repository().commit(files)
+    authority = secret(tmp_path / "secret.yaml", ca_crt=server.authority.certificate.decode())
+    url = f"git+https://127.0.0.1:{server.port}/app.git?{query}"
+    command = ("render", url, "-i", "-", "--credentials", authority)
+    done = await asyncio.to_thread(pequod, *command, stdin="message: x", code=code)
+    assert said in done.stderr
+    assert done.stdout == ""
+
+
+async def test_a_server_that_cannot_be_verified_ends_with_4(
+    pequod: Pequod, server: GitServer, files: dict[str, str]
+) -> None:
+    server.repository().commit(files)
+    url = f"git+https://127.0.0.1:{server.port}/app.git"
+    done = await asyncio.to_thread(pequod, "module", "schema", url, code=4)
+    assert "certificate" in done.stderr
+
+
+def test_a_credentials_file_that_is_no_secret_ends_with_1(pequod: Pequod, tmp_path: Path) -> None:
+    (tmp_path / "other.yaml").write_text("kind: ConfigMap\n")
+    command = ("module", "schema", "embedded:webservice", "--credentials")
+    done = pequod(*command, str(tmp_path / "other.yaml"), code=1)
+    assert "is no manifest of a Secret" in done.stderr
