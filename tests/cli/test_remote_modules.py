@@ -15,18 +15,14 @@ from pequod.cli.scaffold import scaffold
 
 @pytest.fixture
 async def server(tmp_path: Path) -> AsyncIterator[GitServer]:
+    """A server with a repository in which a module has a folder, and a tag."""
     server = GitServer(tmp_path / "served")
     await server.start()
+    made = scaffold(tmp_path / "modules")
+    files = {str(path.relative_to(tmp_path)): path.read_text() for path in made}
+    server.repository().tag("v1", server.repository().commit(files))
     yield server
     await server.stop()
-
-
-@pytest.fixture
-def files(tmp_path: Path) -> dict[str, str]:
-    """A module, in a folder of a repository."""
-    folder = tmp_path / "greeting"
-    made = scaffold(folder)
-    return {f"modules/{path.relative_to(folder)}": path.read_text() for path in made}
 
 
 def secret(path: Path, **data: str) -> str:
@@ -37,12 +33,14 @@ def secret(path: Path, **data: str) -> str:
     return str(path)
 
 
+@pytest.fixture
+def authority(server: GitServer, tmp_path: Path) -> str:
+    return secret(tmp_path / "secret.yaml", ca_crt=server.authority.certificate.decode())
+
+
 async def test_a_module_in_git_is_fetched_and_rendered(
-    pequod: Pequod, server: GitServer, files: dict[str, str], tmp_path: Path
+    pequod: Pequod, server: GitServer, authority: str
 ) -> None:
-    commit = server.repository().commit(files)
-    server.repository().tag("v1", commit)
-    authority = secret(tmp_path / "secret.yaml", ca_crt=server.authority.certificate.decode())
     url = f"git+https://127.0.0.1:{server.port}/app.git?ref=v1&path=modules"
     command = ("render", url, "-i", "-", "--credentials", authority)
     done = await asyncio.to_thread(pequod, *command, stdin="message: hello")
@@ -62,16 +60,8 @@ async def test_a_module_in_git_is_fetched_and_rendered(
     ],
 )
 async def test_a_module_that_git_does_not_have_ends_with_4_and_one_nobody_has_with_2(
-    pequod: Pequod,
-    server: GitServer,
-    files: dict[str, str],
-    tmp_path: Path,
-    query: str,
-    code: int,
-    said: str,
+    pequod: Pequod, server: GitServer, authority: str, query: str, code: int, said: str
 ) -> None:
-    server.repository().commit(files)
-    authority = secret(tmp_path / "secret.yaml", ca_crt=server.authority.certificate.decode())
     url = f"git+https://127.0.0.1:{server.port}/app.git?{query}"
     command = ("render", url, "-i", "-", "--credentials", authority)
     done = await asyncio.to_thread(pequod, *command, stdin="message: x", code=code)
@@ -80,9 +70,8 @@ async def test_a_module_that_git_does_not_have_ends_with_4_and_one_nobody_has_wi
 
 
 async def test_a_server_that_cannot_be_verified_ends_with_4(
-    pequod: Pequod, server: GitServer, files: dict[str, str]
+    pequod: Pequod, server: GitServer
 ) -> None:
-    server.repository().commit(files)
     url = f"git+https://127.0.0.1:{server.port}/app.git"
     done = await asyncio.to_thread(pequod, "module", "schema", url, code=4)
     assert "certificate" in done.stderr
