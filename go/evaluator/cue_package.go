@@ -177,10 +177,10 @@ func nameOf(file *ast.File) string {
 func (m module) broken(err error) *failure {
 	problems := []problem{}
 	for _, one := range errors.Errors(err) {
-		format, arguments := one.Msg()
+		path := strings.Join(one.Path(), ".")
 		problems = append(problems, problem{
-			Path:     strings.Join(one.Path(), "."),
-			Message:  sprintf(format, arguments),
+			Path:     path,
+			Message:  strings.TrimPrefix(m.unplaced(one), path+": "),
 			Position: m.position(errors.Positions(one)),
 		})
 		if len(problems) == 50 {

@@ -138,37 +138,40 @@ func (c *cuePackage) explained(err errors.Error, segments []string, schema, give
 func sentence(raw string, segments []string, constraint, parent, value cue.Value) string {
 	asked := described(constraint)
 	help := firstLine(constraint)
+	author := ofTheAuthor(constraint)
+	demands := strings.HasPrefix(author, "must ")
 	switch {
 	case strings.Contains(raw, "field not allowed"):
 		return "is not known here" + suggestion(segments, parent)
+	case !value.Exists() && demands:
+		return "is required: it " + author + help
 	case !value.Exists() && asked != "":
 		return "is required: give " + asked + help
 	case !value.Exists():
 		return "is required" + help
-	case ofTheAuthor(raw, constraint) && strings.HasPrefix(raw, "must "):
-		return fmt.Sprintf("is %s, but %s", shown(value), raw)
-	case ofTheAuthor(raw, constraint):
-		return raw
+	case raw == author && demands:
+		return fmt.Sprintf("is %s, but %s", shown(value), author)
+	case raw == author:
+		return author
 	case asked != "":
 		return fmt.Sprintf("is %s, but must be %s%s", shown(value), asked, help)
 	}
 	return fmt.Sprintf("is %s, which is not accepted: %s%s", shown(value), raw, help)
 }
 
-// ofTheAuthor is whether a message is what the module says by `| error("…")`.
-func ofTheAuthor(raw string, constraint cue.Value) bool {
+// ofTheAuthor is what a module says by `| error("…")`; nothing when it doesn't.
+func ofTheAuthor(constraint cue.Value) string {
 	operation, operands := constraint.Expr()
 	if operation != cue.OrOp {
-		return false
+		return ""
 	}
 	for _, operand := range operands {
 		for _, own := range errors.Errors(operand.Err()) {
-			if format, arguments := own.Msg(); sprintf(format, arguments) == raw {
-				return true
-			}
+			format, arguments := own.Msg()
+			return sprintf(format, arguments)
 		}
 	}
-	return false
+	return ""
 }
 
 // constraintAt is what a schema has at a place, required or not, by name or by pattern, and what

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+import evaluators
 from commandline import Pequod
 from doubles.gitserver import GitServer
 from pequod.cli.scaffold import scaffold
@@ -82,3 +83,55 @@ def test_a_credentials_file_that_is_no_secret_ends_with_1(pequod: Pequod, tmp_pa
     command = ("module", "schema", "embedded:webservice", "--credentials")
     done = pequod(*command, str(tmp_path / "other.yaml"), code=1)
     assert "is no manifest of a Secret" in done.stderr
+
+
+def test_a_module_can_be_pushed_pulled_and_rendered(
+    pequod: Pequod, registry_port: int, tmp_path: Path
+) -> None:
+    folder = tmp_path / "greeting"
+    scaffold(folder)
+    tag = f"oci://localhost:{registry_port}/platform/{tmp_path.name.lower().replace('_', '-')}:v1"
+    pinned = pequod("module", "push", str(folder), tag).stdout.strip()
+    assert "@sha256:" in pinned
+    for reference in (tag, pinned):
+        done = pequod("render", reference, "-i", "-", stdin="message: hello")
+        assert yaml.safe_load(done.stdout)["data"] == {"message": "hello"}
+    pequod("module", "pull", tag, str(tmp_path / "copy"))
+    assert (tmp_path / "copy/input.cue").read_text() == (folder / "input.cue").read_text()
+
+
+def test_a_tag_that_is_not_there_ends_with_4_and_no_reference_with_2(
+    pequod: Pequod, registry_port: int
+) -> None:
+    missing = f"oci://localhost:{registry_port}/platform/nothing:v1"
+    assert "platform/nothing" in pequod("module", "schema", missing, code=4).stderr
+    pequod("module", "schema", "oci://nohost/module:v1", code=2)
+    pequod("module", "push", "embedded", "oci://localhost:1/a/b:v1", code=4)
+
+
+def test_what_a_module_imports_is_fetched_only_from_the_registry_that_is_named(
+    pequod: Pequod, registry_port: int, tmp_path: Path
+) -> None:
+    library = evaluators.write(
+        tmp_path / "library",
+        {
+            "cue.mod/module.cue": 'module: "example.test/library@v0"\n'
+            'language: version: "v0.17.0"\nsource: kind: "self"\n',
+            "a.cue": "package library\n\n#Labels: team: string\n",
+        },
+    )
+    pequod(
+        *("module", "push", str(library)),
+        f"oci://localhost:{registry_port}/cue/example.test/library:v0.1.0",
+    )
+    module = evaluators.write(
+        tmp_path / "module",
+        {
+            "cue.mod/module.cue": 'module: "example.test/module@v0"\n'
+            'language: version: "v0.17.0"\ndeps: "example.test/library@v0": v: "v0.1.0"\n',
+            "a.cue": 'package module\nimport "example.test/library@v0"\n#Input: library.#Labels\n',
+        },
+    )
+    assert "library" in pequod("module", "schema", str(module), code=1).stderr
+    named = ("--cue-registry", f"localhost:{registry_port}/cue")
+    assert '"team"' in pequod("module", "schema", str(module), *named).stdout

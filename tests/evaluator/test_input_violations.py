@@ -157,3 +157,12 @@ async def test_a_modules_own_violations_block_only_as_errors(
     warned = await evaluator.render(module, {"image": "x", "port": 2}, context)
     assert warned.graph == {"nodes": []}
     assert warned.violations[0].severity == "Warning"
+
+
+async def test_what_is_missing_is_asked_for_in_the_authors_words(
+    evaluator: Evaluator, tmp_path: Path
+) -> None:
+    text = '#Input: {\n\t// Who pays.\n\tteam!: string & !="" | error("must be a team")\n}\n'
+    module = Tree(root=evaluators.write(tmp_path, {"a.cue": text}))
+    found = await violations(evaluator, module, {})
+    assert found["input.team"].message == "is required: it must be a team (Who pays)"

@@ -7,7 +7,12 @@ import msgspec
 import typer
 
 from pequod.cli import terminal
-from pequod.cli.options import CredentialsOption, ModuleArgument, credentials_of
+from pequod.cli.options import (
+    CredentialsOption,
+    CueRegistryOption,
+    ModuleArgument,
+    credentials_of,
+)
 from pequod.cli.workbench import VIOLATIONS, Workbench, exit_codes, workbench
 
 app = typer.Typer(help="Make, test, look at, push and pull modules.", no_args_is_help=True)
@@ -33,11 +38,16 @@ def init(folder: FolderArgument) -> None:
 
 
 @app.command()
-def schema(module: ModuleArgument, *, credentials: CredentialsOption = None) -> None:
+def schema(
+    module: ModuleArgument,
+    *,
+    credentials: CredentialsOption = None,
+    cue_registry: CueRegistryOption = None,
+) -> None:
     """Print what a module takes, as JSON Schema."""
 
     async def main() -> bytes:
-        async with workbench(credentials_of(credentials)) as bench:
+        async with workbench(credentials_of(credentials), cue_registry) as bench:
             found = await bench.evaluator.input_schema(await bench.module(module))
             return msgspec.json.format(msgspec.json.encode(found))
 
@@ -45,12 +55,17 @@ def schema(module: ModuleArgument, *, credentials: CredentialsOption = None) -> 
         terminal.say(terminal.run(main).decode())
 
 
-@app.command()
-def test(module: ModuleArgument) -> None:
+@app.command("test")
+def run_tests(
+    module: ModuleArgument,
+    *,
+    credentials: CredentialsOption = None,
+    cue_registry: CueRegistryOption = None,
+) -> None:
     """Run the tests of a module; exit code 1 when one fails."""
 
     async def main() -> list[tuple[str, list[str]]]:
-        async with workbench() as bench:
+        async with workbench(credentials_of(credentials), cue_registry) as bench:
             return await _tested(bench, module)
 
     with exit_codes():
@@ -87,8 +102,9 @@ def push(
 
     async def main() -> str:
         async with workbench(credentials_of(credentials)) as bench:
+            root = (await bench.module(str(folder))).root
             with terminal.waiting(f"Pushing {reference}"):
-                return await push_module(bench.stack, folder, reference, bench.credentials)
+                return await push_module(bench.stack, root, reference, bench.credentials)
 
     with exit_codes():
         terminal.say(terminal.run(main))

@@ -32,6 +32,15 @@ CredentialsOption = Annotated[
         show_default=False,
     ),
 ]
+CueRegistryOption = Annotated[
+    str | None,
+    typer.Option(
+        envvar="PEQUOD_CUE_REGISTRY",
+        metavar="HOST[/PATH]",
+        help="Registry of the CUE modules that MODULE imports; without it nothing is fetched.",
+        show_default=False,
+    ),
+]
 
 
 def credentials_of(path: Path | None) -> Credentials:

@@ -12,6 +12,7 @@ from pequod.cli import terminal
 from pequod.cli.moduleplace import Place
 from pequod.cli.workbench import store_folder
 from pequod.dev.programs import find_evaluator
+from pequod.evaluator.evaluator import Tree
 from pequod.evaluator.pool import Pool
 from pequod.evaluator.registry import BOUNDS, Registry
 from pequod.kube.addresses import AddressRule
@@ -49,6 +50,18 @@ async def push_module(
     credentials = credentials if credentials != ANONYMOUS else _docker_login()
     digest = await source.push(folder, reference, credentials=credentials)
     return f"oci://{parse(reference).at(digest)}"
+
+
+async def fetch_imports(
+    stack: AsyncExitStack, tree: Tree, registry: str, credentials: Credentials
+) -> Path:
+    """Fetch the CUE modules that a module imports; yields the folder that they are in."""
+    source = await _oci(stack, await _store(stack), f"{registry.partition('/')[0]}/imports")
+    folder = store_folder() / "imports"
+    folder.mkdir(parents=True, exist_ok=True)
+    credentials = credentials if credentials != ANONYMOUS else _docker_login()
+    await source.modules(tree, registry, into=folder, credentials=credentials)
+    return folder
 
 
 async def _store(stack: AsyncExitStack) -> Store:

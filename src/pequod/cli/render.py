@@ -13,6 +13,7 @@ from pequod.api.graph import Graph
 from pequod.cli import terminal
 from pequod.cli.options import (
     CredentialsOption,
+    CueRegistryOption,
     InputOption,
     ModuleArgument,
     NameOption,
@@ -36,7 +37,7 @@ class Format(StrEnum):
     MERMAID = "mermaid"
 
 
-def render(
+def render(  # noqa: PLR0913 -- a signature is the command line
     module: ModuleArgument,
     *,
     given: InputOption,
@@ -46,11 +47,12 @@ def render(
         Format, typer.Option("--output", "-o", help="Objects as yaml or json, or the graph.")
     ] = Format.YAML,
     credentials: CredentialsOption = None,
+    cue_registry: CueRegistryOption = None,
 ) -> None:
     """Print what a module makes of an input; needs no cluster."""
 
     async def main() -> Rendering:
-        async with workbench(credentials_of(credentials)) as bench:
+        async with workbench(credentials_of(credentials), cue_registry) as bench:
             tree = await bench.module(module)
             values = await bench.given(given)
             return await render_module(

@@ -9,6 +9,7 @@ import typer
 from pequod.cli import terminal
 from pequod.cli.options import (
     CredentialsOption,
+    CueRegistryOption,
     InputOption,
     ModuleArgument,
     NameOption,
@@ -22,7 +23,7 @@ from pequod.evaluator.evaluator import Tree
 from pequod.render.cue import Rendering, render
 
 
-def validate(
+def validate(  # noqa: PLR0913 -- a signature is the command line
     module: ModuleArgument,
     *,
     given: InputOption,
@@ -33,11 +34,12 @@ def validate(
         typer.Option(metavar="MODULE", help="Policies to judge by as well: embedded:policy."),
     ] = None,
     credentials: CredentialsOption = None,
+    cue_registry: CueRegistryOption = None,
 ) -> None:
     """Say everything that is wrong with an input; exit code 1 when it would be refused."""
 
     async def main() -> list[Violation]:
-        async with workbench(credentials_of(credentials)) as bench:
+        async with workbench(credentials_of(credentials), cue_registry) as bench:
             tree = await bench.module(module)
             values = await bench.given(given)
             rendering = await render(bench.evaluator, tree, values, name=name, namespace=namespace)

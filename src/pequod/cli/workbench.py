@@ -6,7 +6,7 @@
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -32,15 +32,25 @@ class Workbench:
     evaluator: Evaluator
     stack: AsyncExitStack
     credentials: Credentials = ANONYMOUS
+    cue_registry: str | None = None
 
     async def module(self, text: str) -> Tree:
-        """The tree of what somebody wrote as MODULE."""
+        """The tree of what somebody wrote as MODULE, and what it imports."""
         place = place_of(text)
         if place.kind == "folder":
-            return _folder(Path(place.ref))
-        if place.kind == "embedded":
+            tree = _folder(Path(place.ref))
+        elif place.kind == "embedded":
             return _embedded(place.ref)
-        return await self._fetched(place)
+        else:
+            tree = await self._fetched(place)
+        return await self._with_imports(tree, self.cue_registry) if self.cue_registry else tree
+
+    async def _with_imports(self, tree: Tree, registry: str) -> Tree:
+        from pequod.cli.remote import fetch_imports
+
+        with terminal.waiting(f"Fetching what is imported from {registry}"):
+            modules = await fetch_imports(self.stack, tree, registry, self.credentials)
+        return replace(tree, modules=modules)
 
     async def _fetched(self, place: Place) -> Tree:
         from pequod.cli.remote import fetch
@@ -63,14 +73,17 @@ class Workbench:
 
 
 @asynccontextmanager
-async def workbench(credentials: Credentials = ANONYMOUS) -> AsyncIterator[Workbench]:
+async def workbench(
+    credentials: Credentials = ANONYMOUS, cue_registry: str | None = None
+) -> AsyncIterator[Workbench]:
     """Everything that a command about modules needs; one worker, no cache of results."""
     with terminal.build_progress() as report:
         program = await find_evaluator(report)
     async with AsyncExitStack() as stack:
         pool = Pool((str(program),), size=1, bounds=Bounds(seconds=30.0))
         stack.push_async_callback(pool.close)
-        yield Workbench(Evaluator(pool, Results(), version=""), stack, credentials)
+        evaluator = Evaluator(pool, Results(), version="")
+        yield Workbench(evaluator, stack, credentials, cue_registry)
 
 
 @contextmanager
