@@ -11,6 +11,8 @@ def listener(port: int = 0) -> socket.socket:
 
 async def accept_no_more(listening: socket.socket) -> None:
     """Let what was accepted become a connection: asyncio leaks what a closed server is handed."""
+    if listening.fileno() < 0:
+        return
     asyncio.get_running_loop().remove_reader(listening)
     for _ in range(3):
         await asyncio.sleep(0)

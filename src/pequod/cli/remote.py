@@ -6,6 +6,7 @@ on the loopback are spoken to without TLS, as Docker does.
 
 import os
 from contextlib import AsyncExitStack
+from hashlib import sha256
 from pathlib import Path
 
 from pequod.cli import terminal
@@ -57,9 +58,11 @@ async def fetch_imports(
 ) -> Path:
     """Fetch the CUE modules that a module imports; yields the folder that they are in."""
     source = await _oci(stack, await _store(stack), f"{registry.partition('/')[0]}/imports")
-    folder = store_folder() / "imports"
-    folder.mkdir(parents=True, exist_ok=True)
     credentials = credentials if credentials != ANONYMOUS else _docker_login()
+    # What one registry calls a module is not what another calls so.
+    whose = sha256(f"{registry} {credentials.fingerprint}".encode()).hexdigest()
+    folder = store_folder() / "imports" / whose
+    folder.mkdir(parents=True, exist_ok=True)
     await source.modules(tree, registry, into=folder, credentials=credentials)
     return folder
 

@@ -137,7 +137,7 @@ def _docker_hosts(text: str, name: str) -> dict[str, Login]:
 
 def _host(key: str) -> str:
     """The host of a key, which may be a whole URL; Docker Hub answers at another name."""
-    host = key.removeprefix("https://").removeprefix("http://").partition("/")[0]
+    host = key.removeprefix("https://").removeprefix("http://").partition("/")[0].lower()
     return "registry-1.docker.io" if host in {"index.docker.io", "docker.io"} else host
 
 

@@ -30,9 +30,9 @@ class Account:
         self._received = 0
         self._yielded = 0
 
-    def receive(self, size: int) -> None:
-        """Note bytes as they were sent."""
-        self._received += size
+    def received(self, size: int) -> None:
+        """Note how much of the file is used so far."""
+        self._received = size
 
     def give(self, size: int) -> None:
         """Note bytes as they are used; raises when they are too many."""
@@ -45,26 +45,13 @@ class Account:
             )
 
 
-class Counted:
-    """A file whose bytes are accounted for when they are read."""
-
-    def __init__(self, file: BinaryIO, account: Account) -> None:
-        self._file = file
-        self._account = account
-
-    def read(self, size: int = -1, /) -> bytes:
-        """The next bytes."""
-        part = self._file.read(size)
-        self._account.receive(len(part))
-        return part
-
-
 class Gunzipped:
     """What a gzip file holds; it may consist of several members."""
 
     def __init__(self, file: BinaryIO, account: Account) -> None:
+        self._file = file
         self._account = account
-        self._stream = gzip.GzipFile(fileobj=Counted(file, account), mode="rb")  # type: ignore[arg-type] # it only reads
+        self._stream = gzip.GzipFile(fileobj=file, mode="rb")
 
     def read(self, size: int, /) -> bytes:
         """The next bytes, at most so many."""
@@ -72,6 +59,7 @@ class Gunzipped:
             part = self._stream.read(size)
         except (OSError, EOFError, zlib.error) as error:
             raise TreeError(f"it is no intact gzip file: {error}") from error
+        self._account.received(self._file.tell())
         self._account.give(len(part))
         return part
 
@@ -80,11 +68,12 @@ class Plain:
     """A file as it is."""
 
     def __init__(self, file: BinaryIO, account: Account) -> None:
-        self._file = Counted(file, account)
+        self._file = file
         self._account = account
 
     def read(self, size: int, /) -> bytes:
         """The next bytes, at most so many."""
         part = self._file.read(size)
+        self._account.received(self._file.tell())
         self._account.give(len(part))
         return part

@@ -7,14 +7,16 @@ old ones; only while no other process has the store open.
 """
 
 import asyncio
+import errno
 import fcntl
 import os
 import shutil
 import tempfile
+import threading
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
@@ -57,7 +59,9 @@ class Store:
         self._incoming = root / "incoming"
         self._verified: set[str] = set()
         self._users: Counter[str] = Counter()
+        self._sizes: dict[str, int] = {}
         self._turn = asyncio.Lock()
+        self._changing = threading.Lock()
         self._lock: IO[str] | None = None
 
     async def open(self) -> None:
@@ -68,10 +72,11 @@ class Store:
         self._trees.mkdir(parents=True, exist_ok=True)
         self._incoming.mkdir(exist_ok=True)
         self._lock = (self._root / "lock").open("w")
-        if self._alone():
-            for leftover in self._incoming.iterdir():
-                _remove(leftover)
-        self._share()
+        with self._conversion(fcntl.LOCK_EX):
+            if self._alone():
+                for leftover in self._incoming.iterdir():
+                    _remove(leftover)
+            self._share()
         self._measure()
 
     def close(self) -> None:
@@ -102,16 +107,27 @@ class Store:
     def _admit(self, folder: Path) -> str:
         tree.check(folder, self.limits)
         digest = tree.digest(folder)
-        place = self.place(digest)
-        if digest not in self._verified and place.exists() and tree.digest(place) != digest:
-            self._discard(digest)
-        if not place.exists():
-            tree.seal(folder)
-            with suppress(FileExistsError):
-                folder.rename(place)
-        os.utime(place)
-        self._verified.add(digest)
+        with self._changing:
+            place = self.place(digest)
+            if digest not in self._verified and _is_another(place, digest):
+                _rotten.inc()
+                self._discard(digest)
+            if not place.exists():
+                tree.seal(folder)
+                self._settle(folder, place)
+            os.utime(place)
+            self._verified.add(digest)
         return digest
+
+    def _settle(self, folder: Path, place: Path) -> None:
+        try:
+            folder.rename(place)
+        except OSError as error:
+            # Another process was faster with the same tree.
+            if error.errno not in {errno.EEXIST, errno.ENOTEMPTY}:
+                raise
+        else:
+            place.chmod(0o555)
 
     async def find(self, digest: str) -> Path | None:
         """The tree of a digest, verified; None when it is not, or no longer, there."""
@@ -122,6 +138,7 @@ class Store:
         try:
             if digest not in self._verified:
                 if tree.digest(place) != digest:
+                    _rotten.inc()
                     self._discard(digest)
                     return None
                 self._verified.add(digest)
@@ -134,12 +151,23 @@ class Store:
     @asynccontextmanager
     async def using(self, digest: str) -> AsyncIterator[Path | None]:
         """The same, and it stays for the length of the block."""
-        self._users[digest] += 1
+        async with self._turn:
+            # From here on, whoever evicts sees that it is used.
+            self._users[digest] += 1
         try:
             yield await self.find(digest)
         finally:
             self._users[digest] -= 1
             self._users += Counter()
+
+    @asynccontextmanager
+    async def scratch(self) -> AsyncIterator[Path]:
+        """A folder for what is not a tree yet; gone after the block, or at the next start."""
+        folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._incoming))
+        try:
+            yield folder
+        finally:
+            await asyncio.to_thread(_remove, folder)
 
     async def evict(self, *, keep: str = "") -> None:
         """Remove what is too much; one at a time."""
@@ -147,27 +175,35 @@ class Store:
             await asyncio.to_thread(self._evict, keep)
 
     def _evict(self, keep: str) -> None:
-        if not self._alone():
-            self._share()
-            return
-        try:
-            now = time.time()
-            kept = self._by_last_use()
-            total = sum(size for _, _, size in kept)
-            number = len(kept)
-            for place, used, size in kept:
-                old = now - used > self._capacity.unused_seconds
-                full = total > self._capacity.total_bytes or number > self._capacity.trees
-                digest = f"sha256:{place.name}"
-                if digest == keep or self._users[digest] or not (old or full):
-                    continue
-                self._discard(digest)
+        with suppress(BlockingIOError), self._conversion(fcntl.LOCK_EX | fcntl.LOCK_NB):
+            try:
+                if self._alone():
+                    self._remove_unused(keep)
+            finally:
+                self._share()
+
+    def _remove_unused(self, keep: str) -> None:
+        now = time.time()
+        kept = self._by_last_use()
+        total = sum(size for _, _, size in kept)
+        number = len(kept)
+        for place, used, size in kept:
+            old = now - used > self._capacity.unused_seconds
+            full = total > self._capacity.total_bytes or number > self._capacity.trees
+            digest = f"sha256:{place.name}"
+            if digest != keep and (old or full) and self._removed(digest, used):
                 _evicted.inc()
                 total, number = total - size, number - 1
-            _size.set(total)
-            _trees.set(number)
-        finally:
-            self._share()
+        _size.set(total)
+        _trees.set(number)
+
+    def _removed(self, digest: str, used: float) -> bool:
+        """Remove a tree, unless somebody uses it, or has asked for it meanwhile."""
+        with self._changing, suppress(FileNotFoundError):
+            if not self._users[digest] and self.place(digest).stat().st_mtime == used:
+                self._discard(digest)
+                return True
+        return False
 
     def _measure(self) -> None:
         kept = self._by_last_use()
@@ -177,9 +213,15 @@ class Store:
     def _by_last_use(self) -> list[tuple[Path, float, int]]:
         found = []
         for place in self._trees.iterdir():
-            size = sum(entry.size for entry in tree.entries(place))
-            found.append((place, place.stat().st_mtime, size))
+            # Another process may find it rotten, and take it out, at any time.
+            with suppress(FileNotFoundError):
+                found.append((place, place.stat().st_mtime, self._size_of(place)))
         return sorted(found, key=lambda one: one[1])
+
+    def _size_of(self, place: Path) -> int:
+        if place.name not in self._sizes:
+            self._sizes[place.name] = sum(entry.size for entry in tree.entries(place))
+        return self._sizes[place.name]
 
     def place(self, digest: str) -> Path:
         """Where the tree of a digest is, if it is there."""
@@ -196,6 +238,13 @@ class Store:
             self.place(digest).rename(grave / "tree")
         _remove(grave)
 
+    @contextmanager
+    def _conversion(self, how: int) -> Iterator[None]:
+        """Let no other process change its lock meanwhile: a lock is lost while it is converted."""
+        with (self._root / "conversion").open("w") as file:
+            fcntl.flock(file, how)
+            yield
+
     def _alone(self) -> bool:
         assert self._lock is not None, "the store is open"
         try:
@@ -207,6 +256,14 @@ class Store:
     def _share(self) -> None:
         assert self._lock is not None, "the store is open"
         fcntl.flock(self._lock, fcntl.LOCK_SH)
+
+
+def _is_another(place: Path, digest: str) -> bool:
+    """Whether something else is where a tree should be."""
+    try:
+        return tree.digest(place) != digest
+    except FileNotFoundError:
+        return False
 
 
 def _remove(folder: Path) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from pequod.sources.inflating import Reader
 from pequod.sources.tree import TreeError, TreeTooLargeError
-from pequod.sources.unpacking import Unpacking
+from pequod.sources.unpacking import Target
 
 _BLOCK = 512
 _CHUNK = 2**20
@@ -44,7 +44,7 @@ class _Extension:
     size: int | None = None
 
 
-def unpack(stream: Reader, unpacking: Unpacking) -> None:
+def unpack(stream: Reader, target: Target) -> None:
     """Write the files and folders of an archive."""
     extension = _Extension()
     while (header := _header(stream)) is not None:
@@ -54,11 +54,11 @@ def unpack(stream: Reader, unpacking: Unpacking) -> None:
         name = header.name if extension.name is None else extension.name
         size = header.size if extension.size is None else extension.size
         extension = _Extension()
-        _entry(stream, unpacking, _Header(name, size, header.kind))
+        _entry(stream, target, _Header(name, size, header.kind))
     _check_end(stream)
 
 
-def _entry(stream: Reader, unpacking: Unpacking, header: _Header) -> None:
+def _entry(stream: Reader, target: Target, header: _Header) -> None:
     try:
         name = header.name.decode()
     except UnicodeDecodeError:
@@ -66,13 +66,11 @@ def _entry(stream: Reader, unpacking: Unpacking, header: _Header) -> None:
     if header.kind == _FOLDER or (header.kind in _FILES and name.endswith("/")):
         if header.size:
             raise TreeError(f"{name[:100]} is a folder with content")
-        unpacking.add_folder(name)
+        target.add_folder(name)
     elif header.kind in _FILES:
-        if header.size > unpacking.limits.file_bytes:
-            raise TreeTooLargeError(
-                f"{name[:100]} is larger than {unpacking.limits.file_bytes} bytes"
-            )
-        unpacking.add_file(name, _content(stream, header.size))
+        if header.size > target.limits.file_bytes:
+            raise TreeTooLargeError(f"{name[:100]} is larger than {target.limits.file_bytes} bytes")
+        target.add_file(name, _content(stream, header.size))
         _exactly(stream, -header.size % _BLOCK)
     else:
         what = _OTHERS.get(header.kind, f"an entry of the kind {header.kind!r}")

@@ -109,7 +109,7 @@ def _content(path: Path, kind: str) -> bytes:
 
 
 def seal(root: Path) -> None:
-    """Take away the right to change anything, from the inside out, and put it on the disk."""
+    """Take away the right to change what is inside, so far as that does not keep it from moving."""
     for entry in reversed(list(entries(root))):
         path = root / entry.path
         if entry.kind == "file":

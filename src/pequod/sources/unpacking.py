@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Protocol
 
 from pequod.base.logs import one_line
 from pequod.sources.limits import Limits
@@ -34,6 +35,23 @@ def name_problem(name: str) -> str | None:
         if len(os.fsencode(segment)) > _LONGEST_SEGMENT:
             return f"has a part of more than {_LONGEST_SEGMENT} bytes"
     return None
+
+
+class Target(Protocol):
+    """Where the entries of an archive go."""
+
+    @property
+    def limits(self) -> Limits:
+        """How much may go there."""
+        ...
+
+    def add_folder(self, name: str) -> None:
+        """Make a folder."""
+        ...
+
+    def add_file(self, name: str, content: Iterable[bytes]) -> None:
+        """Write a file."""
+        ...
 
 
 class Unpacking:
@@ -65,15 +83,21 @@ class Unpacking:
         if name in self._folders:
             raise TreeError(f"{name} is both a file and a folder")
         self._make(name.rpartition("/")[0])
-        self._files.add(name)
+        self._remember(name, self._files)
         try:
             self._write(name, content)
         except OSError as error:
             raise TreeError(f"{name} cannot be written: {error.strerror}") from error
 
     def _count(self) -> None:
+        """Count an entry, even one that says nothing new."""
         self._entries += 1
-        if max(self._entries, len(self._files) + len(self._folders)) > self.limits.files:
+        if self._entries > self.limits.files:
+            raise TreeTooLargeError(f"more than {self.limits.files} files")
+
+    def _remember(self, name: str, kind: set[str]) -> None:
+        kind.add(name)
+        if len(self._files) + len(self._folders) > self.limits.files:
             raise TreeTooLargeError(f"more than {self.limits.files} files")
 
     def _check(self, name: str) -> None:
@@ -92,12 +116,10 @@ class Unpacking:
             if path in self._files:
                 raise TreeError(f"{path} is both a file and a folder")
             if path not in self._folders:
-                self._folders.add(path)
-                self._count_folder(path)
+                self._make_one(path)
 
-    def _count_folder(self, path: str) -> None:
-        if len(self._files) + len(self._folders) > self.limits.files:
-            raise TreeTooLargeError(f"more than {self.limits.files} files")
+    def _make_one(self, path: str) -> None:
+        self._remember(path, self._folders)
         try:
             (self._folder / path).mkdir(mode=0o755)
         except OSError as error:
@@ -110,11 +132,37 @@ class Unpacking:
                 size += len(part)
                 self._bytes += len(part)
                 if size > self.limits.file_bytes:
-                    raise TreeTooLargeError(
-                        f"{name} is larger than {self.limits.file_bytes} bytes"
-                    )
+                    raise TreeTooLargeError(f"{name} is larger than {self.limits.file_bytes} bytes")
                 if self._bytes > self.limits.tree_bytes:
                     raise TreeTooLargeError(
                         f"all files together are over {self.limits.tree_bytes} bytes"
                     )
                 file.write(part)
+
+
+class WithoutTop:
+    """Takes away the one folder that everything in an archive is in, as charts are packed."""
+
+    def __init__(self, inner: Target) -> None:
+        self._inner = inner
+        self._top = ""
+
+    @property
+    def limits(self) -> Limits:
+        """How much may go there."""
+        return self._inner.limits
+
+    def add_folder(self, name: str) -> None:
+        """Make a folder below the one that is taken away."""
+        self._inner.add_folder(self._below(name.removesuffix("/") + "/"))
+
+    def add_file(self, name: str, content: Iterable[bytes]) -> None:
+        """Write a file below the one that is taken away."""
+        self._inner.add_file(self._below(name), content)
+
+    def _below(self, name: str) -> str:
+        top, slash, rest = name.removeprefix("./").partition("/")
+        if not slash or top in {".", ".."} or (self._top and top != self._top):
+            raise TreeError(f"{name[:100]!r} is not in the same folder as everything else")
+        self._top = top
+        return rest

@@ -1,4 +1,4 @@
-"""Zip archives, read by their directory; entries that share bytes, as those of bombs do, are refused.
+"""Zip archives, read by their directory; files that share bytes, as in bombs, are refused.
 
 Only stored and deflated files are taken, and only archives that are one file.
 """
@@ -13,7 +13,7 @@ from typing import BinaryIO
 from pequod.sources.inflating import Account
 from pequod.sources.limits import Limits
 from pequod.sources.tree import TreeError, TreeTooLargeError
-from pequod.sources.unpacking import Unpacking
+from pequod.sources.unpacking import Target
 
 _CHUNK = 2**20
 _TAIL = struct.Struct("<4s4H2IH")
@@ -38,11 +38,11 @@ class _Entry:
     folder: bool
 
 
-def unpack(file: BinaryIO, unpacking: Unpacking, account: Account) -> None:
+def unpack(file: BinaryIO, target: Target, account: Account) -> None:
     """Write the files and folders of an archive."""
     whole = file.seek(0, os.SEEK_END)
-    account.receive(whole)
-    found = sorted(_entries(file, whole, unpacking.limits), key=lambda entry: entry.place)
+    account.received(whole)
+    found = sorted(_entries(file, whole, target.limits), key=lambda entry: entry.place)
     end = 0
     for entry in found:
         if entry.place < end:
@@ -50,9 +50,9 @@ def unpack(file: BinaryIO, unpacking: Unpacking, account: Account) -> None:
         start = _start(file, entry)
         end = start + entry.packed
         if entry.folder:
-            unpacking.add_folder(entry.name)
+            target.add_folder(entry.name)
         else:
-            unpacking.add_file(entry.name, _content(file, entry, start, account))
+            target.add_file(entry.name, _content(file, entry, start, account))
 
 
 def _entries(file: BinaryIO, whole: int, limits: Limits) -> Iterator[_Entry]:
@@ -67,8 +67,8 @@ def _entries(file: BinaryIO, whole: int, limits: Limits) -> Iterator[_Entry]:
         left -= _ENTRY.size + sum(sizes)
         if fields[0] != b"PK\x01\x02" or left < 0:
             raise _broken("its directory is wrong")
-        name, extra, _ = (_exactly(file, one) for one in sizes)
-        yield _entry(name, fields, extra)
+        name, _, _ = (_exactly(file, one) for one in sizes)
+        yield _entry(name, fields)
     if left:
         raise _broken("its directory is longer than it says")
 
@@ -84,14 +84,14 @@ def _directory(file: BinaryIO, whole: int) -> tuple[int, int, int]:
     _, disk, first_disk, here, count, size, place, comment = _TAIL.unpack_from(tail, found)
     if disk or first_disk or here != count or found + _TAIL.size + comment != len(tail):
         raise _broken("it is a part of one, or there is something after its end")
-    if count == _MOST_16 or size == _MOST_32 or place == _MOST_32:
+    if count == _MOST_16 or _MOST_32 in {size, place}:
         raise TreeTooLargeError(f"{_MOST_16} files or more are too many for a zip archive")
     if place + size != start + found:
         raise _broken("its directory is not where it should be")
     return count, size, place
 
 
-def _entry(name: bytes, fields: tuple[int, ...], extra: bytes) -> _Entry:
+def _entry(name: bytes, fields: tuple[int, ...]) -> _Entry:
     try:
         text = name.decode()
     except UnicodeDecodeError:
@@ -102,7 +102,7 @@ def _entry(name: bytes, fields: tuple[int, ...], extra: bytes) -> _Entry:
         raise TreeError(f"{text[:100]} is encrypted")
     if method not in {_STORED, _DEFLATED}:
         raise TreeError(f"{text[:100]} is compressed in a way that is not taken ({method})")
-    if _MOST_32 in {packed, size, place} or extra.startswith(b"\x01\x00"):
+    if _MOST_32 in {packed, size, place}:
         raise TreeTooLargeError(f"{text[:100]} is too large for a zip archive")
     mode = (attributes >> 16) & _FORMAT_MASK if made_by >> 8 == _UNIX else 0
     if mode not in {0, _FILE_MODE, _FOLDER_MODE}:
@@ -130,7 +130,7 @@ def _start(file: BinaryIO, entry: _Entry) -> int:
     name = _exactly(file, fields[9])
     if fields[0] != b"PK\x03\x04" or fields[3] != entry.method or name != entry.name.encode():
         raise _broken(f"{entry.name[:100]!r} has two different headers")
-    return entry.place + _LOCAL.size + fields[9] + fields[10]
+    return entry.place + _LOCAL.size + len(name) + int(fields[10])
 
 
 def _content(file: BinaryIO, entry: _Entry, start: int, account: Account) -> Iterator[bytes]:
