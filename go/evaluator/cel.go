@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"math"
 	"sort"
 	"strings"
 
@@ -64,7 +65,7 @@ func kindOf(err error) string {
 	switch text := err.Error(); {
 	case strings.Contains(text, "cost limit"):
 		return overLimit
-	case strings.Contains(text, "no such key") || strings.Contains(text, "no such attribute"):
+	case strings.Contains(text, "no such key"), strings.Contains(text, "no such attribute"), strings.Contains(text, "index out of bounds"):
 		return missing
 	}
 	return badModule
@@ -113,7 +114,12 @@ func plain(value ref.Val, depth int) (any, error) {
 	switch known := value.(type) {
 	case types.Null:
 		return nil, nil
-	case types.Bool, types.Int, types.Uint, types.Double, types.String:
+	case types.Double:
+		if number := float64(known); !math.IsNaN(number) && !math.IsInf(number, 0) {
+			return number, nil
+		}
+		return nil, fmt.Errorf("%v is no JSON", known)
+	case types.Bool, types.Int, types.Uint, types.String:
 		return known.Value(), nil
 	case types.Bytes:
 		return []byte(known), nil

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
 	"unsafe"
 
@@ -31,7 +32,16 @@ func confine(network bool, memory uint64) error {
 			return err
 		}
 	}
+	go endOnSignal()
 	return forbid(network)
+}
+
+// endOnSignal does what the kernel would do by itself, if Go did not ignore the signal.
+func endOnSignal() {
+	exceeded := make(chan os.Signal, 1)
+	signal.Notify(exceeded, unix.SIGXCPU)
+	fmt.Fprintln(os.Stderr, <-exceeded, "SIGXCPU")
+	os.Exit(1)
 }
 
 // addressSpace is what the Go runtime has reserved, most of which it never touches.
@@ -51,8 +61,12 @@ func limitCPU(seconds uint64) error {
 	if err := unix.Getrusage(unix.RUSAGE_SELF, &used); err != nil {
 		return err
 	}
-	bound := uint64(used.Utime.Sec+used.Stime.Sec) + seconds + 1
-	return unix.Setrlimit(unix.RLIMIT_CPU, &unix.Rlimit{Cur: bound, Max: unix.RLIM_INFINITY})
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_CPU, &limit); err != nil {
+		return err
+	}
+	limit.Cur = min(uint64(used.Utime.Sec+used.Stime.Sec)+seconds+1, limit.Max)
+	return unix.Setrlimit(unix.RLIMIT_CPU, &limit)
 }
 
 // forbid installs a filter that refuses system calls; it holds for all threads and can't be undone.

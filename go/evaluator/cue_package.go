@@ -86,13 +86,17 @@ func (m module) load() (*cuePackage, error) {
 			return nil, err
 		}
 	}
+	root := m.root(dir)
+	if err := m.contained(root, map[string]bool{}); err != nil {
+		return nil, err
+	}
 	registry, err := m.registry()
 	if err != nil {
 		return nil, err
 	}
 	found := load.Instances([]string{"."}, &load.Config{
 		Dir:                 dir,
-		ModuleRoot:          m.root(dir),
+		ModuleRoot:          root,
 		Package:             name,
 		Registry:            registry,
 		Env:                 []string{"HOME=" + os.TempDir()},

@@ -47,9 +47,13 @@ func policyVerb(p policyParams) (any, error) {
 		}
 		whole = whole.FillPath(place, value)
 	}
-	fields, err := whole.LookupPath(policiesPath).Fields()
-	if err != nil {
+	all := whole.LookupPath(policiesPath)
+	if !all.Exists() {
 		return nil, &failure{Kind: missing, Message: "the package has no policies: it must yield policies: {<name>: {...}}"}
+	}
+	fields, err := all.Fields()
+	if err != nil {
+		return nil, p.broken(err)
 	}
 	judged := []policy{}
 	for fields.Next() {

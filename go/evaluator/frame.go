@@ -32,6 +32,10 @@ func writeFrame(out *bufio.Writer, answer response, largest int) error {
 	if err != nil {
 		return err
 	}
+	if tooDeep(text, mostLevels+10) {
+		tooMuch := fmt.Sprintf("the result has more than %d levels", mostLevels)
+		text, _ = json.Marshal(response{Failure: &failure{Kind: overLimit, Message: tooMuch}})
+	}
 	if len(text) > largest {
 		tooMuch := fmt.Sprintf("the result has %d bytes and %d are allowed", len(text), largest)
 		text, _ = json.Marshal(response{Failure: &failure{Kind: overLimit, Message: tooMuch}})

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"os"
 	"path"
+	"path/filepath"
 	"sort"
 	"strings"
 
@@ -54,6 +56,9 @@ func helmVerb(p helmParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := p.contained(place, map[string]bool{}); err != nil {
+		return nil, err
+	}
 	loaded, err := loader.Load(place)
 	if err != nil {
 		return nil, &failure{Kind: badModule, Message: p.unplaced(err)}
@@ -73,6 +78,31 @@ func (t tree) unplaced(err error) string {
 	root, _ := t.inside()
 	text := strings.ReplaceAll(err.Error(), root+"/", "")
 	return strings.ReplaceAll(text, t.Tree+"/", "")
+}
+
+// contained refuses links that lead out of the tree, for loaders that would follow them.
+func (t tree) contained(place string, seen map[string]bool) error {
+	if seen[place] {
+		return nil
+	}
+	seen[place] = true
+	root, err := filepath.EvalSymlinks(t.Tree)
+	if err != nil {
+		return err
+	}
+	return filepath.WalkDir(place, func(name string, entry os.DirEntry, err error) error {
+		if err != nil || entry.Type()&os.ModeSymlink == 0 {
+			return err
+		}
+		target, err := filepath.EvalSymlinks(name)
+		if err != nil {
+			return nil // it leads nowhere: there is nothing to follow
+		}
+		if target != root && !strings.HasPrefix(target, root+string(filepath.Separator)) {
+			return &failure{Kind: badModule, Message: t.relative(name) + " leads out of the tree"}
+		}
+		return t.contained(target, seen)
+	})
 }
 
 // complete refuses a chart that lacks one of its dependencies, or can't be installed by itself.
@@ -120,9 +150,18 @@ func (p helmParams) render(c *chart.Chart) (map[string]string, error) {
 	}
 	files, err := engine.Engine{EnableDNS: false}.Render(c, all)
 	if err != nil {
-		return nil, &failure{Kind: badModule, Message: err.Error()}
+		return nil, &failure{Kind: badModule, Message: shortened(err.Error())}
 	}
 	return files, nil
+}
+
+// shortened keeps both ends: where it began and, behind a thousand includes, the cause.
+func shortened(text string) string {
+	const end = 1000
+	if len(text) <= 2*end {
+		return text
+	}
+	return strings.ToValidUTF8(text[:end]+" … "+text[len(text)-end:], "")
 }
 
 func (p helmParams) capabilities() (*common.Capabilities, error) {
@@ -172,8 +211,12 @@ func foreignReference(schema any, depth int) string {
 	}
 	switch node := schema.(type) {
 	case map[string]any:
-		if target, isText := node["$ref"].(string); isText && !strings.HasPrefix(target, "#") {
-			return target
+		for _, key := range []string{"$ref", "$dynamicRef", "$recursiveRef", "$schema"} {
+			target, isText := node[key].(string)
+			standard := key == "$schema" && strings.Contains(target, "://json-schema.org/")
+			if isText && !standard && !strings.HasPrefix(target, "#") {
+				return target
+			}
 		}
 		for _, below := range node {
 			if target := foreignReference(below, depth+1); target != "" {

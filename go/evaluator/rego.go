@@ -6,17 +6,18 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"sort"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 	"github.com/open-policy-agent/opa/v1/rego"
+	"github.com/open-policy-agent/opa/v1/util"
 )
 
 type regoParams struct {
 	tree
 	Input json.RawMessage `json:"input"`
-	Data  map[string]any  `json:"data"`
 }
 
 // finding is one result of a rule.
@@ -55,7 +56,7 @@ func regoVerb(p regoParams) (any, error) {
 		compiledPolicies[p.tree] = compiled
 	}
 	var input any
-	if err := json.Unmarshal(p.Input, &input); err != nil {
+	if err := util.UnmarshalJSON(p.Input, &input); err != nil {
 		return nil, &failure{Kind: badRequest, Message: err.Error()}
 	}
 	findings := []finding{}
@@ -72,6 +73,9 @@ func regoVerb(p regoParams) (any, error) {
 func (p regoParams) compile() (*compiledRego, error) {
 	place, err := p.inside()
 	if err != nil {
+		return nil, err
+	}
+	if err := p.contained(place, map[string]bool{}); err != nil {
 		return nil, err
 	}
 	modules := map[string]*ast.Module{}
@@ -134,10 +138,14 @@ func rulesOf(modules map[string]*ast.Module) []regoRule {
 		for _, rule := range module.Rules {
 			name := rule.Head.Ref()[0].String()
 			kind, _, _ := strings.Cut(name, "_")
-			if kind != "deny" && kind != "warn" && kind != "violation" {
+			if isFunction := len(rule.Head.Args) > 0; isFunction || kind != "deny" && kind != "warn" && kind != "violation" {
 				continue
 			}
-			found[pkg+"."+name] = regoRule{pkg: pkg, name: name, kind: kind, annotations: annotationsOf(rule)}
+			about := annotationsOf(rule)
+			if other, twice := found[pkg+"."+name]; twice && !reflect.DeepEqual(other.annotations, about) {
+				about = map[string]any{} // which of both finds something can't be told
+			}
+			found[pkg+"."+name] = regoRule{pkg: pkg, name: name, kind: kind, annotations: about}
 		}
 	}
 	rules := make([]regoRule, 0, len(found))
@@ -191,7 +199,12 @@ func (r regoRule) findings(value any) []finding {
 		}
 		return all
 	case map[string]any:
-		one.Message = fmt.Sprint(result["msg"])
+		text, isText := result["msg"].(string)
+		if !isText {
+			whole, _ := json.Marshal(result)
+			return r.findings(string(whole))
+		}
+		one.Message = text
 		one.Metadata = map[string]any{}
 		for key, about := range r.annotations {
 			one.Metadata[key] = about

@@ -48,11 +48,14 @@ func appendObjects(all []json.RawMessage, name string, text []byte) ([]json.RawM
 		if err != nil {
 			return all, &failure{Kind: badModule, Message: fmt.Sprintf("%s: %s", name, err)}
 		}
+		if _, rest, ended := bytes.Cut(document, []byte("\n...\n")); ended && !blank(rest) {
+			return all, &failure{Kind: badModule, Message: name + ": what follows the end of a document (...) is not read: use ---"}
+		}
 		converted, err := yaml.YAMLToJSONStrict(document)
 		if err != nil {
 			return all, &failure{Kind: badModule, Message: fmt.Sprintf("%s is not valid YAML: %s", name, err)}
 		}
-		if tooDeep(converted) {
+		if tooDeep(converted, mostLevels) {
 			return all, &failure{Kind: overLimit, Message: fmt.Sprintf("%s has more than %d levels", name, mostLevels)}
 		}
 		if string(converted) == "null" {
@@ -63,6 +66,16 @@ func appendObjects(all []json.RawMessage, name string, text []byte) ([]json.RawM
 			return all, &failure{Kind: overLimit, Message: fmt.Sprintf("%s has more than %d documents", name, mostDocuments)}
 		}
 	}
+}
+
+// blank is whether a text has nothing but comments.
+func blank(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		if line = bytes.TrimSpace(line); len(line) > 0 && line[0] != '#' && !bytes.Equal(line, []byte("...")) {
+			return false
+		}
+	}
+	return true
 }
 
 func unlisted(document json.RawMessage) []json.RawMessage {
@@ -77,7 +90,7 @@ func unlisted(document json.RawMessage) []json.RawMessage {
 	return []json.RawMessage{document}
 }
 
-func tooDeep(text []byte) bool {
+func tooDeep(text []byte, most int) bool {
 	levels, quoted, escaped := 0, false, false
 	for _, letter := range text {
 		switch {
@@ -92,7 +105,7 @@ func tooDeep(text []byte) bool {
 		case letter == '}' || letter == ']':
 			levels--
 		}
-		if levels > mostLevels {
+		if levels > most {
 			return true
 		}
 	}

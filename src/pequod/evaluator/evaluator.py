@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from pequod.evaluator import answers
-from pequod.evaluator.errors import BrokenError
+from pequod.evaluator.errors import ModuleError
 from pequod.evaluator.pool import Pool
 from pequod.evaluator.results import Results
 
@@ -165,8 +165,8 @@ class Evaluator:
 def _decoded(raw: bytes | msgspec.Raw, answer: type[T]) -> T:
     try:
         return msgspec.json.decode(raw, type=answer)
-    except msgspec.ValidationError as error:
-        raise BrokenError(f"the evaluator's answer has another shape: {error}") from error
+    except msgspec.DecodeError as error:
+        raise ModuleError(f"the result is not of the shape that it must have: {error}") from error
 
 
 async def program_version(program: Path) -> str:

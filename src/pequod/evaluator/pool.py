@@ -16,7 +16,7 @@ from prometheus_client import Gauge, Histogram
 
 from pequod.base.tasks import Background
 from pequod.evaluator.errors import BrokenError, EvaluationError, OverLimitError
-from pequod.evaluator.worker import Bounds, Worker
+from pequod.evaluator.worker import Bounds, Worker, sweep_homes
 
 _log = structlog.get_logger()
 _duration = Histogram(
@@ -44,13 +44,21 @@ class Pool:
         self._holding: Counter[str] = Counter()
         self._changed = asyncio.Condition()
         self._background = Background()
+        self._closed = False
+
+    @property
+    def workers(self) -> tuple[Worker, ...]:
+        """Those that there are now."""
+        return tuple(self._all)
 
     async def start(self) -> None:
         """Have one worker ready; raises BrokenError when that is not possible."""
+        await asyncio.to_thread(sweep_homes)
         self._idle.append(await self._fresh())
 
     async def close(self) -> None:
-        """Kill every worker."""
+        """Kill every worker, whatever it does; there will be no others."""
+        self._closed = True
         await self._background.close()
         self._idle.clear()
         for worker in tuple(self._all):
@@ -89,7 +97,7 @@ class Pool:
 
     @asynccontextmanager
     async def _worker(self) -> AsyncIterator[Worker]:
-        worker = self._idle.pop() if self._idle else await self._fresh()
+        worker = self._waiting() or await self._fresh()
         try:
             yield worker
         except BaseException as error:
@@ -101,6 +109,15 @@ class Pool:
             raise
         self._release(worker)
 
+    def _waiting(self) -> Worker | None:
+        """One that waits for work; some may have been killed meanwhile by somebody else."""
+        while self._idle:
+            worker = self._idle.pop()
+            if worker.alive:
+                return worker
+            self._background.start(self._kill(worker), name="kill an evaluator")
+        return None
+
     def _release(self, worker: Worker) -> None:
         if worker.worn:
             self._replace(worker, "worn")
@@ -111,9 +128,14 @@ class Pool:
         worker = await Worker.start(self._command, self.bounds)
         self._all.add(worker)
         _workers.inc()
+        if self._closed:
+            await self._kill(worker)
+            raise BrokenError("the evaluator has been closed")
         return worker
 
     def _replace(self, worker: Worker, why: str) -> None:
+        if self._closed:
+            return
         _replaced.labels(why).inc()
         self._background.start(self._kill(worker), name="kill an evaluator")
         self._background.start(self._refill(), name="start an evaluator")
@@ -121,7 +143,12 @@ class Pool:
     async def _refill(self) -> None:
         try:
             if not self._idle:
-                self._idle.append(await self._fresh())
+                worker = await self._fresh()
+                # Whoever asked meanwhile has started another: there are never more than places.
+                if len(self._idle) < self._free:
+                    self._idle.append(worker)
+                else:
+                    await self._kill(worker)
         except EvaluationError as error:
             _log.error("evaluator not started", error=str(error))
 

@@ -5,6 +5,7 @@ import os
 import shutil
 import signal
 import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ _log = structlog.get_logger()
 _TAIL = 2**14
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _START = 30.0
+_HOME = "pequod-evaluator-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +42,25 @@ class Bounds:
     """A worker that still holds more than this after a request is replaced."""
 
 
+def _home() -> Path:
+    try:
+        return Path(tempfile.mkdtemp(prefix=_HOME))
+    except OSError as error:
+        raise BrokenError(f"there is no place for a worker: {error.strerror}") from error
+
+
+def sweep_homes() -> None:
+    """Remove the homes of workers whose parent was killed before it could."""
+    used = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            used.add(process.joinpath("cwd").readlink())
+    for home in Path(tempfile.gettempdir()).glob(f"{_HOME}*"):
+        with suppress(OSError):
+            if home not in used and time.time() - home.stat().st_mtime > _START:
+                shutil.rmtree(home, ignore_errors=True)
+
+
 class Worker:
     """A process that has answered at least once."""
 
@@ -56,7 +77,7 @@ class Worker:
     @classmethod
     async def start(cls, command: Sequence[str], bounds: Bounds) -> "Worker":
         """Start a process with nothing of ours in its environment."""
-        home = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix="pequod-evaluator-"))
+        home = _home()
         limits = (f"--memory={bounds.memory_bytes}", f"--largest={bounds.output_bytes}")
         try:
             process = await asyncio.create_subprocess_exec(
@@ -69,9 +90,12 @@ class Worker:
                 cwd=home,
                 start_new_session=True,
             )
-        except OSError as error:
+        except BaseException as error:
             shutil.rmtree(home, ignore_errors=True)
-            raise BrokenError(f"{command[0]} cannot be started: {error.strerror}") from error
+            if isinstance(error, OSError):
+                text = f"{command[0]} cannot be started: {error.strerror}"
+                raise BrokenError(text) from error
+            raise
         worker = cls(process, home, bounds)
         try:
             await worker.ask("ping", {}, seconds=_START)
@@ -84,6 +108,11 @@ class Worker:
     def pid(self) -> int:
         """The number of the process."""
         return self._process.pid
+
+    @property
+    def alive(self) -> bool:
+        """Whether nobody has ended it while it waited for work."""
+        return self._process.returncode is None
 
     @property
     def worn(self) -> bool:
@@ -105,15 +134,17 @@ class Worker:
         """
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self.answered = False
         cpu = min(self._bounds.cpu_seconds, max(1, round(seconds * 2)))
-        self._process.stdin.write(frames.request(verb, params, cpu_seconds=cpu))
+        frame = frames.request(verb, params, cpu_seconds=cpu)
+        largest = self._bounds.output_bytes
+        if len(frame) > largest:
+            raise OverLimitError(f"the request has {len(frame)} bytes and {largest} are allowed")
+        self.answered = False
+        self._process.stdin.write(frame)
         try:
             async with asyncio.timeout(seconds):
                 await self._process.stdin.drain()
-                answer = await frames.response(
-                    self._process.stdout, largest=self._bounds.output_bytes
-                )
+                answer = await frames.response(self._process.stdout, largest=largest)
         except TimeoutError:
             raise OverLimitError(f"it was not done within {seconds:g} seconds") from None
         except (asyncio.IncompleteReadError, ConnectionError):
@@ -145,7 +176,9 @@ class Worker:
         with suppress(TimeoutError):
             await asyncio.wait_for(asyncio.shield(self._listening), 1.0)
         text = self._complaints.decode(errors="replace")
-        if -code in {signal.SIGXCPU, signal.SIGKILL} and not text:
+        if -code == signal.SIGKILL:
+            return OverLimitError("it was killed, as a node does that has too little memory")
+        if -code == signal.SIGXCPU or "SIGXCPU" in text:
             return OverLimitError(f"it used more than {self._bounds.cpu_seconds} seconds of CPU")
         if "out of memory" in text or "cannot allocate memory" in text:
             return OverLimitError(f"it needed more than {self._bounds.memory_bytes >> 20} MiB")
