@@ -75,9 +75,10 @@ func remembered(used *cuePackage) *cuePackage {
 
 // load reads a package without running, asking or fetching anything.
 func (m module) load() (*cuePackage, error) {
-	place, name, _ := strings.Cut(m.Path, ":")
-	m.Path = place
-	dir, err := m.inside()
+	folder := m.tree
+	var name string
+	folder.Path, name, _ = strings.Cut(m.Path, ":")
+	dir, err := folder.inside()
 	if err != nil {
 		return nil, err
 	}
@@ -110,9 +111,10 @@ func (m module) load() (*cuePackage, error) {
 	if err := value.Err(); err != nil {
 		return nil, m.broken(err)
 	}
-	_, checked := value.LookupPath(inputPath).ReferencePath()
+	owner, checked := value.LookupPath(inputPath).ReferencePath()
+	own := owner.Exists() && owner.BuildInstance() == found[0]
 	return &cuePackage{
-		module: m, context: context, value: value, checksInput: checked.String() == inputDefinition.String(),
+		module: m, context: context, value: value, checksInput: own && checked.String() == inputDefinition.String(),
 	}, nil
 }
 

@@ -40,7 +40,7 @@ func checkInputVerb(p renderParams) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := used.inputViolations(p.Input)
+	found, err := used.inputViolations(p.Input, p.Context)
 	return rendered{Violations: found}, err
 }
 
@@ -56,7 +56,7 @@ func renderVerb(p renderParams) (any, error) {
 		return nil, err
 	}
 	if !used.checksInput || filled.LookupPath(inputPath).Validate(cue.Concrete(true), cue.Final()) != nil {
-		found, err := used.inputViolations(p.Input)
+		found, err := used.inputViolations(p.Input, p.Context)
 		if err != nil || blocks(found) {
 			return rendered{Violations: found}, err
 		}
@@ -79,7 +79,7 @@ func schemaVerb(m module) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	schema, err := used.inputSchema()
+	schema, err := inputSchema(used.value)
 	if err != nil {
 		return nil, err
 	}
@@ -91,8 +91,8 @@ func schemaVerb(m module) (any, error) {
 	return json.RawMessage(text), err
 }
 
-func (c *cuePackage) inputSchema() (cue.Value, error) {
-	schema := c.value.LookupPath(inputDefinition)
+func inputSchema(whole cue.Value) (cue.Value, error) {
+	schema := whole.LookupPath(inputDefinition)
 	if !schema.Exists() {
 		return schema, &failure{Kind: missing, Message: "the module has no #Input: it must say what it takes"}
 	}

@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"sort"
 	"strconv"
 	"strings"
@@ -46,13 +48,19 @@ const mostRounds = 8
 
 // inputViolations is everything that #Input has against an input. CUE stops at what contradicts
 // the schema, so the rest of the input is looked at again without it.
-func (c *cuePackage) inputViolations(input json.RawMessage) ([]violation, error) {
-	schema, err := c.inputSchema()
+func (c *cuePackage) inputViolations(input, context json.RawMessage) ([]violation, error) {
+	whole, err := c.filled(map[string]json.RawMessage{"context": context})
+	if err != nil {
+		return nil, err
+	}
+	schema, err := inputSchema(whole)
 	if err != nil {
 		return nil, err
 	}
 	var rest any
-	if err := json.Unmarshal(input, &rest); err != nil {
+	decoder := json.NewDecoder(bytes.NewReader(input))
+	decoder.UseNumber()
+	if err := decoder.Decode(&rest); err != nil {
 		return nil, &failure{Kind: badRequest, Message: err.Error()}
 	}
 	given, err := c.encoded(inputName, input)
@@ -85,21 +93,35 @@ func (c *cuePackage) inputViolations(input json.RawMessage) ([]violation, error)
 	return sorted(found), nil
 }
 
-// without removes what is at a place, or the nearest field around it.
+// without removes the field at a place; of a list whose item itself is wrong, the whole list.
 func without(value any, segments []string) {
 	for depth := range segments {
-		object, isObject := value.(map[string]any)
-		if !isObject {
-			return
+		last := depth == len(segments)-1
+		switch known := value.(type) {
+		case map[string]any:
+			name := unquoted(segments[depth])
+			if last || !holds(known[name], segments[depth+1:]) {
+				delete(known, name)
+				return
+			}
+			value = known[name]
+		case []any:
+			index, _ := strconv.Atoi(segments[depth])
+			value = known[index]
 		}
-		name := unquoted(segments[depth])
-		below := object[name]
-		if _, deeper := below.(map[string]any); !deeper || depth == len(segments)-1 {
-			delete(object, name)
-			return
-		}
-		value = below
 	}
+}
+
+// holds is whether a place below a value is a field of an object in it.
+func holds(value any, segments []string) bool {
+	switch known := value.(type) {
+	case map[string]any:
+		return true
+	case []any:
+		index, err := strconv.Atoi(segments[0])
+		return err == nil && index < len(known) && len(segments) > 1 && holds(known[index], segments[1:])
+	}
+	return false
 }
 
 func inputSegments(err errors.Error) []string {
@@ -135,10 +157,17 @@ func (c *cuePackage) explained(err errors.Error, segments []string, schema, give
 	}
 }
 
+// confidential are places whose values never stand in a message.
+var confidential = regexp.MustCompile(`(?i)passw|secret|token|credential|private|api_?key`)
+
 func sentence(raw string, segments []string, constraint, parent, value cue.Value) string {
 	asked := described(constraint)
 	help := firstLine(constraint)
 	author := ofTheAuthor(constraint)
+	there := shown(value)
+	if confidential.MatchString(strings.Join(segments, ".")) {
+		there = "something (which is not repeated here)"
+	}
 	demands := strings.HasPrefix(author, "must ")
 	switch {
 	case strings.Contains(raw, "field not allowed"):
@@ -150,13 +179,16 @@ func sentence(raw string, segments []string, constraint, parent, value cue.Value
 	case !value.Exists():
 		return "is required" + help
 	case raw == author && demands:
-		return fmt.Sprintf("is %s, but %s", shown(value), author)
+		return fmt.Sprintf("is %s, but %s", there, author)
 	case raw == author:
 		return author
 	case asked != "":
-		return fmt.Sprintf("is %s, but must be %s%s", shown(value), asked, help)
+		return fmt.Sprintf("is %s, but must be %s%s", there, asked, help)
 	}
-	return fmt.Sprintf("is %s, which is not accepted: %s%s", shown(value), raw, help)
+	if there != shown(value) {
+		return "is not accepted" + help
+	}
+	return fmt.Sprintf("is %s, which is not accepted: %s%s", there, raw, help)
 }
 
 // ofTheAuthor is what a module says by `| error("…")`; nothing when it doesn't.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -41,6 +42,10 @@ func asFailure(err error) *failure {
 	}
 	if errors.Is(err, os.ErrNotExist) {
 		return &failure{Kind: missing, Message: err.Error()}
+	}
+	var system *fs.PathError
+	if errors.As(err, &system) {
+		return &failure{Kind: internal, Message: err.Error()}
 	}
 	return &failure{Kind: badModule, Message: err.Error()}
 }

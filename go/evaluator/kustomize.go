@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"sigs.k8s.io/kustomize/api/konfig"
@@ -66,11 +67,15 @@ func (l localBases) check(dir string) error {
 	if len(kustomization.HelmCharts) > 0 || len(kustomization.HelmChartInflationGenerator) > 0 {
 		return &failure{Kind: badModule, Message: "helmCharts are not inflated: render the chart by itself"}
 	}
-	entries := [][]string{
+	files := [][]string{
 		kustomization.Resources, kustomization.Components, kustomization.Bases, kustomization.Crds,
-		kustomization.Configurations, kustomization.Generators, kustomization.Transformers, kustomization.Validators,
+		kustomization.Configurations,
 	}
-	for _, list := range entries {
+	inlinable := [][]string{kustomization.Generators, kustomization.Transformers, kustomization.Validators}
+	for _, list := range inlinable {
+		files = append(files, slices.DeleteFunc(list, isInline))
+	}
+	for _, list := range files {
 		for _, entry := range list {
 			if err := l.checkEntry(dir, entry); err != nil {
 				return err
@@ -80,10 +85,15 @@ func (l localBases) check(dir string) error {
 	return nil
 }
 
-func (l localBases) checkEntry(dir, entry string) error {
-	if strings.Contains(entry, "\n") {
-		return nil // an inline generator, transformer or resource
+// isInline is whether an entry is a plugin's configuration itself instead of the name of a file.
+func isInline(entry string) bool {
+	var configuration struct {
+		Kind string `json:"kind"`
 	}
+	return yaml.Unmarshal([]byte(entry), &configuration) == nil && configuration.Kind != ""
+}
+
+func (l localBases) checkEntry(dir, entry string) error {
 	place, err := filepath.EvalSymlinks(filepath.Join(dir, entry))
 	if err != nil || filepath.IsAbs(entry) {
 		text := fmt.Sprintf("%s refers to %s, which is not in the tree: remote bases are not fetched, copy it into the repository", l.tree.relative(dir), entry)

@@ -1,6 +1,8 @@
 """The commands about modules, as they are typed."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -178,3 +180,64 @@ def test_a_module_can_be_copied_to_be_edited(pequod: Pequod, tmp_path: Path) -> 
     pequod("module", "pull", "embedded:webservice", str(folder))
     (folder / "input.cue").write_text((folder / "input.cue").read_text() + "\n// edited\n")
     assert " 0 failed" in pequod("module", "test", str(folder)).stdout
+
+
+@pytest.mark.parametrize("option", [("--name", "Upper"), ("-n", "with_underscore"), ("-n", "")])
+def test_a_name_that_no_object_can_have_ends_with_2(
+    pequod: Pequod, service: str, option: tuple[str, str]
+) -> None:
+    pequod("render", "embedded:webservice", "-i", service, *option, code=2)
+
+
+def test_what_a_module_says_cannot_harm_the_terminal(pequod: Pequod, tmp_path: Path) -> None:
+    text = (
+        "#Input: {...}\ninput: #Input\ncontext: {...}\ngraph: nodes: []\n"
+        'violations: [{path: "[/x]", message: "\\\\[/nope] \\u001b]0;title", severity: "Error"}]\n'
+    )
+    folder = evaluators.write(tmp_path / "odd", {"a.cue": text})
+    done = pequod("validate", str(folder), "-i", "-", stdin="{}", code=1)
+    assert "[/nope]" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_a_graph_of_things_that_are_no_objects_is_refused(pequod: Pequod, tmp_path: Path) -> None:
+    text = (
+        "#Input: {...}\ninput: #Input\ncontext: {...}\n"
+        'graph: nodes: [{id: "a", object: {apiVersion: "v1", kind: "Secret", metadata: "x"}}]\n'
+    )
+    folder = evaluators.write(tmp_path / "odd", {"a.cue": text})
+    done = pequod("render", str(folder), "-i", "-", "-o", "dot", stdin="{}", code=1)
+    assert "graph.nodes[0].object.metadata: is missing, or of another type" in done.stderr
+
+
+def test_a_new_module_may_have_any_name(pequod: Pequod, tmp_path: Path) -> None:
+    for name in ("Ünïcode", "1st", "---"):
+        pequod("module", "init", str(tmp_path / name))
+        assert "2 tests, 0 failed" in pequod("module", "test", str(tmp_path / name)).stdout
+
+
+def test_a_test_that_is_several_documents_is_told_so(pequod: Pequod, tmp_path: Path) -> None:
+    folder = tmp_path / "greeting"
+    pequod("module", "init", str(folder))
+    (folder / "tests/two_test.yaml").write_text("expect: {}\n---\nexpect: {}\n")
+    done = pequod("module", "test", str(folder), code=1)
+    assert "two_test.yaml is no test of a module" in done.stderr
+
+
+def test_a_full_disk_is_a_sentence(service: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [
+                Path(sys.executable).with_name("pequod"),
+                "render",
+                "embedded:webservice",
+                "-i",
+                service,
+            ],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert done.returncode == 1
+    assert "the disk is full" in done.stderr

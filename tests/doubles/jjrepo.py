@@ -20,6 +20,16 @@ paginate = "never"
 """
 
 
+def everything_in(folder: Path) -> dict[str, tuple[int, int]]:
+    """Each path with its time and size."""
+    found = {}
+    for place, folders, files in os.walk(folder):
+        for name in (*folders, *files):
+            status = os.lstat(Path(place, name))
+            found[str(Path(place, name))] = (status.st_mtime_ns, status.st_size)
+    return found
+
+
 @dataclass(frozen=True)
 class Person:
     """Somebody with a jj, a git and a home."""

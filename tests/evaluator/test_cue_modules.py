@@ -355,3 +355,32 @@ async def test_a_graph_deeper_than_objects_are_is_over_the_limit(
     text = f"package app\n#Input: {{...}}\ngraph: nodes: {'[' * 3000}{']' * 3000}\n"
     with pytest.raises(OverLimitError, match="the result has more than 200 levels"):
         await evaluator.render(module(tmp_path, {"a.cue": text}), {}, CONTEXT)
+
+
+async def test_what_a_worker_has_loaded_before_decides_nothing(tmp_path: Path) -> None:
+    files = {
+        f"{name}.cue": f"package {name}\n#Input: {{}}\ninput: #Input\ncontext: {{...}}\n"
+        f'graph: nodes: [{{id: "{name}", object: {{}}}}]\n'
+        for name in ("a", "b")
+    }
+    evaluators.write(tmp_path, files)
+    async with evaluators.evaluating(size=1) as evaluator:
+        for name in ("a", "b"):
+            tree = Tree(root=tmp_path, path=f":{name}", digest="same")
+            graph = (await evaluator.render(tree, {}, {})).graph
+            assert graph is not None
+            assert graph["nodes"][0]["id"] == name
+            with pytest.raises(ModuleError, match="several packages"):
+                await evaluator.render(Tree(root=tmp_path, digest="same"), {"n": name}, {})
+
+
+async def test_case_86_the_order_of_fields_in_an_input_decides_nothing(tmp_path: Path) -> None:
+    text = (
+        "#Input: env: [string]: string\ninput: #Input\ncontext: {...}\n"
+        "graph: nodes: [for k, _ in input.env {id: k, object: {}}]\n"
+    )
+    module = Tree(root=evaluators.write(tmp_path, {"a.cue": text}))
+    async with evaluators.evaluating(size=1) as evaluator:
+        one = await evaluator.render(module, {"env": {"b": "1", "a": "2"}}, {})
+        other = await evaluator.render(module, {"env": {"a": "2", "b": "1"}}, {})
+    assert one.graph == other.graph

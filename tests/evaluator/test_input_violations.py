@@ -115,6 +115,7 @@ async def test_all_violations_of_all_kinds_are_found_in_one_go(
         "input.env.B",
         "input.items[0].name",
         "input.items[1].count",
+        "input.items[1].name",
     }
 
 
@@ -166,3 +167,53 @@ async def test_what_is_missing_is_asked_for_in_the_authors_words(
     module = Tree(root=evaluators.write(tmp_path, {"a.cue": text}))
     found = await violations(evaluator, module, {})
     assert found["input.team"].message == "is required: it must be a team (Who pays)"
+
+
+async def test_rules_that_depend_on_the_context_are_judged_with_it(
+    evaluator: Evaluator, tmp_path: Path
+) -> None:
+    text = """#Input: {replicas: int, if context.namespace == "prod" {replicas: >=2}}
+input: #Input
+context: {name: string, namespace: string}
+graph: nodes: []
+"""
+    module = Tree(root=evaluators.write(tmp_path, {"a.cue": text}))
+    one, prod = {"replicas": 1}, {"name": "a", "namespace": "prod"}
+    assert not (await evaluator.check_input(module, one, {**prod, "namespace": "test"})).violations
+    (found,) = (await evaluator.check_input(module, one, prod)).violations
+    assert found.message == "is 1, but must be a whole number, at least 2"
+    assert (await evaluator.render(module, one, prod)).violations == (found,)
+
+
+async def test_an_input_that_a_module_forgets_to_check_is_checked(
+    evaluator: Evaluator, tmp_path: Path
+) -> None:
+    files = {
+        "cue.mod/module.cue": 'module: "example.test/a@v0"\nlanguage: version: "v0.17.0"\n',
+        "lax/lax.cue": "package lax\n#Input: {...}\n",
+        "a.cue": 'package a\nimport "example.test/a/lax"\n#Input: {port!: <10}\n'
+        "input: lax.#Input\ncontext: {...}\ngraph: nodes: []\n",
+    }
+    module = Tree(root=evaluators.write(tmp_path, files))
+    rendered = await evaluator.render(module, {"port": 99, "other": 1}, {})
+    assert rendered.graph is None
+    assert [one.path for one in rendered.violations] == ["input.other", "input.port"]
+
+
+async def test_what_looks_like_a_secret_is_not_repeated(
+    evaluator: Evaluator, tmp_path: Path
+) -> None:
+    text = '#Input: {dbPassword?: =~"^[0-9]+$", login?: token?: int | error("must be a number")}\n'
+    module = Tree(root=evaluators.write(tmp_path, {"a.cue": text}))
+    given = {"dbPassword": "hunter2", "login": {"token": "hunter3"}}
+    found = await violations(evaluator, module, given)
+    assert len(found) == 2
+    assert "hunter" not in str(found)
+
+
+async def test_a_large_whole_number_stays_one_beside_other_mistakes(
+    evaluator: Evaluator, tmp_path: Path
+) -> None:
+    module = Tree(root=evaluators.write(tmp_path, {"a.cue": "#Input: {a: int, b: int}\n"}))
+    found = await violations(evaluator, module, {"a": 10**21, "b": "x"})
+    assert set(found) == {"input.b"}

@@ -274,3 +274,21 @@ async def test_an_object_deeper_than_objects_are_is_over_the_limit(
     deep = f"{SERVICE}deep: {'[' * 2000}{']' * 2000}\n"
     with pytest.raises(OverLimitError, match="the result has more than 200 levels"):
         await evaluator.kustomization(folder(tmp_path, "resources: [a.yaml]\n", {"a.yaml": deep}))
+
+
+async def test_case_75_a_line_break_in_an_entry_hides_nothing(
+    evaluator: Evaluator, tmp_path: Path
+) -> None:
+    evaluators.write(
+        tmp_path / "other",
+        {
+            "kustomization.yaml": "resources: [secret.yaml]\n",
+            "secret.yaml": "apiVersion: v1\nkind: Secret\nmetadata: {name: hunter2}\n",
+        },
+    )
+    for entry in ("x\\n/../../other", "kind: X\\n/../../other"):
+        text = f'resources: ["{entry}"]\n'
+        tree = evaluators.write(tmp_path / "tree", {"kustomization.yaml": text})
+        with pytest.raises(EvaluationError) as refused:
+            await evaluator.kustomization(Tree(root=tree))
+        assert "hunter2" not in str(refused.value)

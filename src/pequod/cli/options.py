@@ -1,10 +1,12 @@
 """Arguments and options that several commands about modules have."""
 
+import re
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from pequod.api.meta import NAME_PATTERN
 from pequod.sources.credentials import ANONYMOUS, Credentials
 
 ModuleArgument = Annotated[
@@ -21,9 +23,20 @@ InputOption = Annotated[
         "--input", "-i", metavar="INPUT", help="YAML or JSON file, or - for standard input."
     ),
 ]
-NameOption = Annotated[str, typer.Option("--name", help="context.name of the module.")]
+
+
+def _label(text: str) -> str:
+    if not re.fullmatch(NAME_PATTERN, text) or len(text) > 63:
+        raise typer.BadParameter("at most 63 small letters, digits and dashes, as in shop-1")
+    return text
+
+
+NameOption = Annotated[
+    str, typer.Option("--name", callback=_label, help="context.name of the module.")
+]
 NamespaceOption = Annotated[
-    str, typer.Option("--namespace", "-n", help="context.namespace of the module.")
+    str,
+    typer.Option("--namespace", "-n", callback=_label, help="context.namespace of the module."),
 ]
 CredentialsOption = Annotated[
     Path | None,

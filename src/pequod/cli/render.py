@@ -64,7 +64,9 @@ def render(  # noqa: PLR0913 -- a signature is the command line
     print_violations(rendering.violations)
     if rendering.graph is None or rendering.refused:
         raise SystemExit(VIOLATIONS)
-    sys.stdout.write(shown(rendering.graph, output))
+    with terminal.explained():
+        sys.stdout.write(shown(rendering.graph, output))
+        sys.stdout.flush()
 
 
 def shown(graph: Graph, output: Format) -> str:

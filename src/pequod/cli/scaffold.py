@@ -65,8 +65,8 @@ def scaffold(folder: Path) -> list[Path]:
     """Write the files of a first module; refuses a folder that holds something."""
     _require_empty(folder)
     name = folder.absolute().name.lower()
-    package = "".join(letter for letter in name if letter.isalnum()) or "module"
-    package = package if package[0].isalpha() else f"module{package}"
+    package = "".join(letter for letter in name if letter.isascii() and letter.isalnum())
+    package = package if package[:1].isalpha() else f"module{package}"
     files = {
         "cue.mod/module.cue": _MODULE.format(name=package),
         "input.cue": _INPUT.format(package=package),

@@ -1,6 +1,5 @@
 """Credentials out of a Secret manifest, as they would come from a cluster."""
 
-import binascii
 from base64 import b64decode
 from pathlib import Path
 
@@ -17,7 +16,7 @@ def read_secret_file(path: Path) -> Credentials:
         assert content["kind"] == "Secret"
         data = {key: b64decode(value, validate=True) for key, value in _part(content, "data")}
         data |= {key: value.encode() for key, value in _part(content, "stringData")}
-    except (yaml.YAMLError, AssertionError, KeyError, TypeError, AttributeError, binascii.Error):
+    except (yaml.YAMLError, AssertionError, LookupError, TypeError, AttributeError, ValueError):
         terminal.fail(
             f"{path} is no manifest of a Secret",
             "Write one with `kubectl create secret … --dry-run=client -o yaml`.",

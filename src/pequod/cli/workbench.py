@@ -10,11 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NoReturn
 
+from pequod.base.logs import one_line
 from pequod.cli import terminal
 from pequod.cli.moduleplace import Place, place_of
 from pequod.dev.places import cache_dir, shipped
 from pequod.dev.programs import find_evaluator
-from pequod.evaluator.errors import EvaluationError, OverLimitError
+from pequod.evaluator.errors import EvaluationError, ModuleError, OverLimitError
 from pequod.evaluator.evaluator import Evaluator, Tree
 from pequod.evaluator.pool import Pool
 from pequod.evaluator.results import Results
@@ -63,7 +64,10 @@ class Workbench:
         """The input: one YAML or JSON document that is an object, from a file or from `-`."""
         name = "standard input" if text == "-" else text
         content = sys.stdin.read() if text == "-" else _read(Path(text))
-        documents = await self.evaluator.documents(content, name=name)
+        try:
+            documents = await self.evaluator.documents(content, name=name)
+        except ModuleError as error:
+            terminal.fail(str(error), "Correct the input; YAML and JSON are understood.")
         if len(documents) != 1 or not isinstance(documents[0], dict):
             terminal.fail(
                 f"{name} must hold one YAML or JSON object and holds {_described(documents)}",
@@ -95,8 +99,9 @@ def exit_codes() -> Iterator[None]:
         _end(f"a limit was hit: {error}", "Make the module or its input smaller.", LIMIT)
     except EvaluationError as error:
         for one in error.problems:
-            terminal.errors.print(f"  {one}", markup=False)
-        _end(str(error), "Correct the module at the places above.", VIOLATIONS)
+            terminal.errors.print(f"  {one_line(str(one), 1000)}", markup=False)
+        where = "at the places above" if error.problems else "or its input"
+        _end(str(error), f"Correct the module {where}.", VIOLATIONS)
     except SourceError as error:
         problem = f"{error.reference}: {error.step}: {error.problem}"
         codes = {TooLargeError: LIMIT, BadReferenceError: USAGE}
@@ -115,7 +120,7 @@ def _end(problem: str, next_step: str, code: int) -> NoReturn:
 
 
 def _folder(folder: Path) -> Tree:
-    if not folder.is_dir():
+    if not str(folder) or not folder.is_dir():
         _end(
             f"there is no folder {folder}",
             "Name a folder, embedded:NAME, oci://… or git+https://…?ref=…&path=….",
@@ -126,8 +131,9 @@ def _folder(folder: Path) -> Tree:
 
 def _embedded(name: str) -> Tree:
     root = shipped("modules")
-    if not (root / name).is_dir():
-        known = ", ".join(sorted(f"embedded:{path.name}" for path in root.iterdir()))
+    names = sorted(path.name for path in root.iterdir() if path.is_dir())
+    if name not in names:
+        known = ", ".join(f"embedded:{one}" for one in names)
         _end(f"no module {name} comes with Pequod", f"Known are {known}.", NO_SOURCE)
     return Tree(root=root / name)
 
@@ -135,8 +141,9 @@ def _embedded(name: str) -> Tree:
 def _read(path: Path) -> str:
     try:
         return path.read_text()
-    except UnicodeDecodeError:
-        terminal.fail(f"{path} is no text", "Name a YAML or JSON file.")
+    except (UnicodeDecodeError, IsADirectoryError, FileNotFoundError) as error:
+        problem = "is not there" if isinstance(error, FileNotFoundError) else "is no text"
+        terminal.fail(f"{path} {problem}", "Name a YAML or JSON file, or - for standard input.")
 
 
 def _described(documents: tuple[Any, ...]) -> str:

@@ -65,10 +65,10 @@ class Evaluator:
         return await self._pool.usable()
 
     async def check_input(
-        self, module: Tree, given: object, *, owner: str = ""
+        self, module: Tree, given: object, context: Value | None = None, *, owner: str = ""
     ) -> answers.Rendered:
         """Everything that is wrong with an input."""
-        params = {**module.params(), "input": given, "context": {}}
+        params = {**module.params(), "input": given, "context": context or {}}
         return await self._cached("cue.input", module, params, answers.Rendered, owner)
 
     async def render(
@@ -153,8 +153,9 @@ class Evaluator:
 
         if not tree.digest:
             return _decoded(await evaluate(), answer)
-        # Where a tree lies does not change what it holds.
-        keyed = {**params, "tree": "", "modules": bool(tree.modules)}
+        # Where a tree lies does not change what it holds; the folder of imports is named for
+        # the registry and the credentials that they were fetched with.
+        keyed = {**params, "tree": ""}
         return _decoded(await self._results.get(self._key(verb, keyed), evaluate), answer)
 
     def _key(self, verb: str, params: Value) -> str:

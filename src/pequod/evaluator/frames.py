@@ -36,8 +36,8 @@ class Response(msgspec.Struct, frozen=True):
 
 
 def request(verb: str, params: object, *, cpu_seconds: int) -> bytes:
-    """A frame that asks."""
-    text = msgspec.json.encode(_Request(verb, cpu_seconds, params))
+    """A frame that asks; the order of fields has no say in what is answered."""
+    text = msgspec.json.encode(_Request(verb, cpu_seconds, params), order="deterministic")
     return len(text).to_bytes(_HEADER) + text
 
 

@@ -15,7 +15,7 @@ from prometheus_client import Counter as Count
 from prometheus_client import Gauge, Histogram
 
 from pequod.base.tasks import Background
-from pequod.evaluator.errors import BrokenError, EvaluationError, OverLimitError
+from pequod.evaluator.errors import BrokenError, EvaluationError
 from pequod.evaluator.worker import Bounds, Worker, sweep_homes
 
 _log = structlog.get_logger()
@@ -102,7 +102,7 @@ class Pool:
             yield worker
         except BaseException as error:
             # Only after an answer is it known to be idle.
-            if worker.answered and not isinstance(error, OverLimitError | BrokenError):
+            if worker.answered and not isinstance(error, BrokenError):
                 self._release(worker)
             else:
                 self._replace(worker, type(error).__name__)

@@ -26,7 +26,8 @@ _misses = Counter("pequod_cue_cache_misses_total", "Results that had to be evalu
 _evictions = Counter("pequod_cue_cache_evictions_total", "Results that were forgotten.", ["where"])
 _bytes = Gauge("pequod_cue_cache_size_bytes", "Size of the results that are known.", ["where"])
 
-_SECRET = b'"kind":"Secret"'
+_CONFIDENTIAL = (b'"kind":"Secret', b'"violations":[{')
+"""Results that hold these never reach the disk: Secrets, and what a person wrote by mistake."""
 _CHECKSUM = 64
 
 
@@ -98,7 +99,7 @@ class Results:
             self._remember(key, error, self._keeping.failure_seconds)
             raise
         self._remember(key, value, self._keeping.seconds)
-        if self._folder is not None and _SECRET not in value:
+        if self._folder is not None and not any(part in value for part in _CONFIDENTIAL):
             await asyncio.to_thread(self._write, self._folder, key, value)
         return value
 

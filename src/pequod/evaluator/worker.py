@@ -1,6 +1,7 @@
 """One process of the evaluator: started, asked one thing at a time, killed when it must be."""
 
 import asyncio
+import math
 import os
 import shutil
 import signal
@@ -22,6 +23,9 @@ from pequod.evaluator.errors import BrokenError, EvaluationError, OverLimitError
 _log = structlog.get_logger()
 _TAIL = 2**14
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_TICKS = os.sysconf("SC_CLK_TCK")
+_STARVED = 0.25
+"""Who got less of its time than this from the machine has not had a chance."""
 _START = 30.0
 _HOME = "pequod-evaluator-"
 
@@ -140,13 +144,14 @@ class Worker:
         if len(frame) > largest:
             raise OverLimitError(f"the request has {len(frame)} bytes and {largest} are allowed")
         self.answered = False
+        used = self._processor_seconds()
         self._process.stdin.write(frame)
         try:
             async with asyncio.timeout(seconds):
                 await self._process.stdin.drain()
                 answer = await frames.response(self._process.stdout, largest=largest)
         except TimeoutError:
-            raise OverLimitError(f"it was not done within {seconds:g} seconds") from None
+            raise self._too_late(seconds, self._processor_seconds() - used) from None
         except (asyncio.IncompleteReadError, ConnectionError):
             raise await self._death() from None
         self.served += 1
@@ -154,6 +159,22 @@ class Worker:
         if answer.failure is not None:
             raise answer.failure.error()
         return answer.result
+
+    def _processor_seconds(self) -> float:
+        """Of all its threads, since it began."""
+        try:
+            fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        except OSError:
+            return math.inf
+        return (int(fields[11]) + int(fields[12])) / _TICKS
+
+    def _too_late(self, seconds: float, used: float) -> EvaluationError:
+        """Whose fault it is: of what was evaluated, or of a machine that had no time for it."""
+        if used < seconds * _STARVED:
+            return BrokenError(
+                f"it got {used:.1f} seconds of processor time in {seconds:g}: the machine is busy"
+            )
+        return OverLimitError(f"it was not done within {seconds:g} seconds")
 
     async def kill(self) -> None:
         """End the process and what it left behind."""
@@ -177,7 +198,8 @@ class Worker:
             await asyncio.wait_for(asyncio.shield(self._listening), 1.0)
         text = self._complaints.decode(errors="replace")
         if -code == signal.SIGKILL:
-            return OverLimitError("it was killed, as a node does that has too little memory")
+            # Not by us, and so perhaps because of somebody else's evaluation.
+            return BrokenError("it was killed, as a node does that has too little memory")
         if -code == signal.SIGXCPU or "SIGXCPU" in text:
             return OverLimitError(f"it used more than {self._bounds.cpu_seconds} seconds of CPU")
         if "out of memory" in text or "cannot allocate memory" in text:

@@ -53,7 +53,7 @@ def graph_of(value: Mapping[str, Any]) -> Graph:
     size = len(msgspec.json.encode(value))
     if size > MAX_BYTES:
         raise OverLimitError(f"the graph has {size} bytes and {MAX_BYTES} are allowed")
-    problems = [*_unknown_fields(value)]
+    problems = [*_oddities(value)]
     try:
         graph = msgspec.convert(value, Graph)
     except msgspec.ValidationError as error:
@@ -64,8 +64,8 @@ def graph_of(value: Mapping[str, Any]) -> Graph:
     return graph
 
 
-def _unknown_fields(graph: Mapping[str, Any]) -> Iterator[Problem]:
-    """Fields that nobody would ever read: most often a known one, misspelt."""
+def _oddities(graph: Mapping[str, Any]) -> Iterator[Problem]:
+    """Fields that nobody would ever read, most often misspelt ones, and objects that are none."""
     yield from _unknown(graph, Graph, "graph")
     yield from _unknown(graph.get("metadata"), GraphMetadata, "graph.metadata")
     nodes = graph.get("nodes")
@@ -73,10 +73,20 @@ def _unknown_fields(graph: Mapping[str, Any]) -> Iterator[Problem]:
         path = f"graph.nodes[{place}]"
         yield from _unknown(node, Node, path)
         if isinstance(node, Mapping):
+            yield from _misshapen(node.get("object"), f"{path}.object")
             yield from _unknown(node.get("applyPolicy"), ApplyPolicy, f"{path}.applyPolicy")
             predicates = node.get("readyWhen")
             for number, one in enumerate(predicates if isinstance(predicates, list) else ()):
                 yield from _unknown(one, ReadyWhen, f"{path}.readyWhen[{number}]")
+
+
+def _misshapen(value: object, path: str) -> Iterator[Problem]:
+    """What no object of Kubernetes is like; where it matters, the API server knows more."""
+    if not isinstance(value, Mapping):
+        return
+    for name, kind in (("apiVersion", str), ("kind", str), ("metadata", Mapping)):
+        if not isinstance(value.get(name), kind):
+            yield Problem(message="is missing, or of another type", path=f"{path}.{name}")
 
 
 def _unknown(value: object, kind: type[msgspec.Struct], path: str) -> Iterator[Problem]:

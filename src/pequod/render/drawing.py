@@ -33,6 +33,5 @@ def _edges(graph: Graph) -> Iterator[tuple[str, str]]:
 
 
 def _label(node: Node, line_break: str) -> str:
-    name = str((node.object.get("metadata") or {}).get("name", ""))
-    text = line_break.join((node.id, f"{node.object.get('kind', '')}/{name}"))
-    return text.replace('"', "'")
+    name = f"{node.object['kind']}/{node.object['metadata'].get('name', '')}"
+    return line_break.join((node.id, name.replace('"', "'").replace("\\", "/")))

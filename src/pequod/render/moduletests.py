@@ -18,9 +18,9 @@ async def cases(evaluator: Evaluator, module: Path) -> AsyncIterator[tuple[str, 
         text = await asyncio.to_thread(path.read_text)
         name = path.name.removesuffix("_test.yaml")
         try:
-            (document,) = await evaluator.documents(text, name=path.name)
-            yield name, msgspec.convert(document, Case)
-        except (ValueError, msgspec.ValidationError) as error:
+            documents = await evaluator.documents(text, name=path.name)
+            yield name, msgspec.convert(documents, tuple[Case])[0]
+        except msgspec.ValidationError as error:
             raise ModuleError(f"{path.name} is no test of a module: {error}") from error
 
 

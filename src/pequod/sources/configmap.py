@@ -1,10 +1,10 @@
 """ConfigMaps as modules: texts that are CUE files, and archives of whole trees."""
 
-import asyncio
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from pequod.base.threads import finished
 from pequod.sources import keeping
 from pequod.sources.archive import lay_over
 from pequod.sources.artifact import Artifact
@@ -43,7 +43,7 @@ async def add(
             _unpack(key, content, unpacking)
 
     async def fill(folder: Path) -> None:
-        await asyncio.to_thread(write, folder)
+        await finished(write, folder)
 
     digest = await keeping.kept(store, fill, reference=name, next_step="correct the ConfigMap")
     return await keeping.artifact(store, digest, digest, reference=name)

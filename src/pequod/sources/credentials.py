@@ -1,4 +1,4 @@
-"""What a pull secret holds, read once, bound to the host that it is for."""
+"""What a pull secret holds, read once, and for which hosts."""
 
 from __future__ import annotations
 
@@ -47,9 +47,11 @@ class Credentials:
     """Everything that a Secret says; empty when there is none."""
 
     login: Login | None = None
-    """For any host that the Secret is used with."""
+    """For any host that the Secret is used with, or for those of `only`."""
+    only: tuple[str, ...] = ()
+    """Hosts that the login is for, where the Secret says so (key `hosts`)."""
     hosts: Mapping[str, Login] = field(default_factory=dict)
-    """By host (and port), as in a dockerconfigjson."""
+    """By host, port and perhaps the beginning of a path, as in a dockerconfigjson."""
     ssh: SshKey | None = None
     app: GitHubApp | None = None
     authority: str | None = None
@@ -57,9 +59,16 @@ class Credentials:
     fingerprint: str = ""
     """Differs when the content does; the content can't be guessed from it without the Secret."""
 
-    def for_host(self, host: str) -> Login | None:
-        """What may be sent to a host."""
-        return self.hosts.get(host) or self.login
+    def for_host(self, host: str, path: str = "") -> Login | None:
+        """What may be sent to a host; the entry with the longest path wins."""
+        fitting = [key for key in self.hosts if _covers(key, f"{host}/{path}".rstrip("/"))]
+        if fitting:
+            return self.hosts[max(fitting, key=len)]
+        return self.login if not self.only or host in self.only else None
+
+
+def _covers(key: str, place: str) -> bool:
+    return place == key or place.startswith(f"{key}/")
 
 
 ANONYMOUS = Credentials()
@@ -86,6 +95,7 @@ def read_secret(data: Mapping[str, bytes], *, name: str) -> Credentials:
     )
     return Credentials(
         login=login if login != Login() else None,
+        only=tuple(texts.get("hosts", "").replace(",", " ").split()),
         hosts=_docker_hosts(texts[_DOCKER_CONFIG], name) if _DOCKER_CONFIG in texts else {},
         ssh=_ssh(texts, name),
         app=_app(texts, name),
@@ -130,15 +140,23 @@ def _app(texts: Mapping[str, str], name: str) -> GitHubApp | None:
 def _docker_hosts(text: str, name: str) -> dict[str, Login]:
     try:
         config = msgspec.json.decode(text, type=_DockerConfig)
-        return {_host(key): _login(auth) for key, auth in config.auths.items()}
+        logins = {_place(key): _login(auth) for key, auth in config.auths.items()}
+        return {place: login for place, login in logins.items() if login != Login()}
     except (msgspec.MsgspecError, ValueError, binascii.Error):
         raise _unusable(name, f"{_DOCKER_CONFIG} is not a Docker configuration") from None
 
 
-def _host(key: str) -> str:
-    """The host of a key, which may be a whole URL; Docker Hub answers at another name."""
-    host = key.removeprefix("https://").removeprefix("http://").partition("/")[0].lower()
-    return "registry-1.docker.io" if host in {"index.docker.io", "docker.io"} else host
+def _place(key: str) -> str:
+    """The host of a key, which may be a whole URL, and a path if it is for a part of it only.
+
+    Docker Hub answers at another name than it is known by; `/v1/` is what Docker writes for it.
+    """
+    host, _, path = key.removeprefix("https://").removeprefix("http://").partition("/")
+    path = path.strip("/")
+    host = host.lower()
+    if host in {"index.docker.io", "docker.io"}:
+        host = "registry-1.docker.io"
+    return host if path in {"", "v1", "v2"} else f"{host}/{path}"
 
 
 def _login(auth: _Auth) -> Login:

@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 from pequod.base.logs import one_line
+from pequod.base.threads import finished
 from pequod.sources import keeping, tree
 from pequod.sources.artifact import Artifact
 from pequod.sources.credentials import ANONYMOUS, Credentials
@@ -77,7 +78,7 @@ class EmbeddedSource:
 
     async def _add(self, name: str) -> str:
         async def fill(folder: Path) -> None:
-            await asyncio.to_thread(self._copy, self._folder / name, folder)
+            await finished(self._copy, self._folder / name, folder)
 
         return await keeping.kept(
             self._store, fill, reference=name, next_step="install the product again"

@@ -1,8 +1,8 @@
 """A module that is one text, written where it is used."""
 
-import asyncio
 from pathlib import Path
 
+from pequod.base.threads import finished
 from pequod.sources import keeping
 from pequod.sources.artifact import Artifact
 from pequod.sources.credentials import ANONYMOUS, Credentials
@@ -46,7 +46,7 @@ class InlineSource:
             )
 
         async def fill(folder: Path) -> None:
-            await asyncio.to_thread((folder / FILE).write_bytes, content)
+            await finished((folder / FILE).write_bytes, content)
 
         step = "correct the text"
         digest = await keeping.kept(self._store, fill, reference=_REFERENCE, next_step=step)

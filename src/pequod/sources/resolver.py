@@ -34,7 +34,10 @@ _duration = Histogram(
     buckets=(0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120),
 )
 
-Type = Literal["git", "oci", "embedded"]
+_REMEMBERED = 10_000
+"""Artifacts that are known without asking the disk."""
+
+Type = Literal["git", "jj", "oci", "embedded"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +121,8 @@ class Resolver:
         _results.labels(reference.type, "same" if found is known else "new").inc()
         if found is not known:
             self._known[key] = found
+            while len(self._known) > _REMEMBERED:
+                del self._known[next(iter(self._known))]
             await asyncio.to_thread(self._remember, key, found)
         return found
 

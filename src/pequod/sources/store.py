@@ -25,6 +25,7 @@ import structlog
 from prometheus_client import Counter as Count
 from prometheus_client import Gauge
 
+from pequod.base.threads import finished
 from pequod.sources import tree
 from pequod.sources.limits import MEBIBYTE, Limits
 
@@ -69,7 +70,8 @@ class Store:
         await asyncio.to_thread(self._open)
 
     def _open(self) -> None:
-        self._trees.mkdir(parents=True, exist_ok=True)
+        self._root.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self._trees.mkdir(exist_ok=True)
         self._incoming.mkdir(exist_ok=True)
         self._lock = (self._root / "lock").open("w")
         with self._conversion(fcntl.LOCK_EX):
@@ -98,9 +100,9 @@ class Store:
         folder = Path(await asyncio.to_thread(tempfile.mkdtemp, dir=self._incoming))
         try:
             await fill(folder)
-            digest = await asyncio.to_thread(self._admit, folder)
+            digest = await finished(self._admit, folder)
         finally:
-            await asyncio.to_thread(_remove, folder)
+            await finished(_remove, folder)
         await self.evict(keep=digest)
         return digest
 
@@ -167,12 +169,12 @@ class Store:
         try:
             yield folder
         finally:
-            await asyncio.to_thread(_remove, folder)
+            await finished(_remove, folder)
 
     async def evict(self, *, keep: str = "") -> None:
         """Remove what is too much; one at a time."""
         async with self._turn:
-            await asyncio.to_thread(self._evict, keep)
+            await finished(self._evict, keep)
 
     def _evict(self, keep: str) -> None:
         with suppress(BlockingIOError), self._conversion(fcntl.LOCK_EX | fcntl.LOCK_NB):

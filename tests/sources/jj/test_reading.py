@@ -1,25 +1,14 @@
 """Everything else that is read from a local repository, and that reading leaves no trace."""
 
-import os
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from doubles.jjrepo import Person, Workspace
+from doubles.jjrepo import Person, Workspace, everything_in
 from pequod.sources.errors import BadReferenceError, RefusedError
 from pequod.sources.jj.command import Jj
 from pequod.sources.jj.repository import JjRepository
-
-
-def everything_in(folder: Path) -> dict[str, tuple[int, int]]:
-    """Each path with its time and size."""
-    found = {}
-    for place, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            status = os.lstat(Path(place, name))
-            found[str(Path(place, name))] = (status.st_mtime_ns, status.st_size)
-    return found
 
 
 async def test_changed_files_are_both_ends_of_what_was_moved(

@@ -157,6 +157,7 @@ async def test_a_file_that_is_not_as_it_was_written_is_ignored(
     [
         b'{"objects":[{"kind":"Secret","data":{"password":"Y2FuYXJ5"}}]}',
         b'{"graph":{"nodes":[{"object":{"data":{"x":"Y2FuYXJ5"},"kind":"Secret"}}]}}',
+        b'{"violations":[{"path":"input.x","message":"is Y2FuYXJ5, but must be a number"}]}',
     ],
 )
 async def test_a_secret_never_reaches_the_disk(tmp_path: Path, clock: Clock, answer: bytes) -> None:

@@ -50,13 +50,37 @@ def test_a_docker_configuration_is_bound_to_its_hosts() -> None:
         ("docker.io", "registry-1.docker.io"),
         ("https://quay.io", "quay.io"),
         ("Quay.IO", "quay.io"),
-        ("registry.test:5000/path", "registry.test:5000"),
     ],
 )
 def test_the_host_of_a_docker_configuration_may_be_a_url(key: str, host: str) -> None:
     auths = {key: {"username": "ada", "password": SECRET}}
     found = read_secret(docker(**auths), name="ns/pull")
     assert found.for_host(host) == Login(username="ada", password=SECRET)
+
+
+def test_the_longest_path_of_a_docker_configuration_wins() -> None:
+    places = ("ghcr.io", "ghcr.io/team", "ghcr.io/team/private")
+    auths = {place: {"username": place, "password": SECRET} for place in places}
+    found = read_secret(docker(**auths, **{"localhost:5000": {}}), name="ns/pull")
+    expected = {
+        "team/private/app": "ghcr.io/team/private",
+        "team/privateer": "ghcr.io/team",
+        "team": "ghcr.io/team",
+        "teams": "ghcr.io",
+        "": "ghcr.io",
+    }
+    for path, place in expected.items():
+        login = found.for_host("ghcr.io", path)
+        assert login is not None
+        assert login.username == place
+    assert found.for_host("localhost:5000") is None, "an empty entry is none"
+
+
+def test_case_80_a_login_may_be_bound_to_hosts() -> None:
+    found = read(username="ada", password=SECRET, hosts="git.test, git.test:8443")
+    assert found.for_host("git.test") == found.for_host("git.test:8443") == found.login
+    assert found.for_host("evil.example") is None
+    assert found.for_host("git.test.evil.example") is None
 
 
 @pytest.mark.parametrize(

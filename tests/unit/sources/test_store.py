@@ -5,7 +5,7 @@ import os
 import stat
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import pytest
@@ -296,3 +296,24 @@ async def test_scratch_is_gone_after_its_block(store: Store) -> None:
 async def test_a_store_says_that_it_can_be_written_to(store: Store) -> None:
     await store.add(filling(a="1"))
     assert store.usable() == "writable, 1 trees"
+
+
+async def test_cancelling_at_any_moment_leaves_whole_trees_or_none(tmp_path: Path) -> None:
+    store = Store(tmp_path / "store")
+    await store.open()
+
+    async def fill(folder: Path) -> None:
+        for number in range(300):
+            (folder / f"file-{number}").write_text(str(number))
+
+    for step in range(40):
+        adding = asyncio.create_task(store.add(fill))
+        await asyncio.sleep(step / 2000)
+        adding.cancel()
+        with suppress(asyncio.CancelledError):
+            await adding
+        for place in (tmp_path / "store/trees").iterdir():
+            assert tree.digest(place) == f"sha256:{place.name}"
+            assert await store.find(f"sha256:{place.name}") == place
+            store._discard(f"sha256:{place.name}")
+    store.close()

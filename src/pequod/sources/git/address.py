@@ -9,6 +9,7 @@ Everything that git would take for an option, a helper or another transport is r
 
 import re
 from dataclasses import dataclass
+from typing import Protocol
 from urllib.parse import unquote
 
 from pequod.base.logs import one_line
@@ -16,9 +17,22 @@ from pequod.sources.errors import BadReferenceError
 from pequod.sources.git.names import ref_problem, tree_path_problem
 from pequod.sources.git.remote import Remote, remote_of
 
-_LONGEST = {"url": 2048, "ref": 255, "path": 1024}
+_LONGEST = {"url": 2048, "ref": 255}
+_LONGEST_PATH = 1024
 _SECRETS = re.compile(r"//[^/]*@")
 _ESCAPE = re.compile(r"%(?![0-9A-Fa-f]{2})")
+
+
+class Wanted(Protocol):
+    """A revision of some repository, and a folder in that; as a text, it is for people."""
+
+    @property
+    def ref(self) -> str:
+        """What the revision was called."""
+
+    @property
+    def path(self) -> str:
+        """The folder, relative to the root of the repository; empty for all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +52,6 @@ class GitReference:
         """Refuse what may not be named; so no other code has to ask."""
         for field, longest in _LONGEST.items():
             _check_text(field, getattr(self, field), longest)
-        object.__setattr__(self, "path", _relative(self.path))
         remote = remote_of(self.url, allow_http=self.allow_http)
         if isinstance(remote, str):
             raise _bad("url", self.url, remote)
@@ -46,9 +59,7 @@ class GitReference:
         problem = ref_problem(self.ref) if self.ref else None
         if problem is not None:
             raise _bad("ref", self.ref, problem, "write a branch, a tag or a full commit id")
-        problem = tree_path_problem(self.path) if self.path else None
-        if problem is not None:
-            raise _bad("path", self.path, problem, "write a folder like deploy/base")
+        object.__setattr__(self, "path", folder_of(self.path))
 
     @property
     def remote(self) -> Remote:
@@ -70,6 +81,16 @@ def parse(text: str, *, allow_http: bool = False) -> GitReference:
     url, _, query = text.removeprefix("git+").partition("?")
     fields = _query(text, query) if query else {}
     return GitReference(url=url, **fields, allow_http=allow_http)
+
+
+def folder_of(path: str) -> str:
+    """The folder that a person wrote, in its only spelling; raises when it may not be named."""
+    _check_text("path", path, _LONGEST_PATH)
+    folder = _relative(path)
+    problem = tree_path_problem(folder) if folder else None
+    if problem is not None:
+        raise _bad("path", folder, problem, "write a folder like deploy/base")
+    return folder
 
 
 def _query(text: str, query: str) -> dict[str, str]:

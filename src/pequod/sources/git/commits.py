@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 
 from pequod.base.logs import one_line
 from pequod.sources.errors import MissingError
-from pequod.sources.git.address import GitReference
+from pequod.sources.git.address import Wanted
 from pequod.sources.git.mirror import Mirror
 from pequod.sources.git.verdicts import BrokenError
 
@@ -24,7 +24,7 @@ class Commit:
     about: Mapping[str, str]
 
 
-async def read_commit(mirror: Mirror, commit: str, reference: GitReference) -> Commit:
+async def read_commit(mirror: Mirror, commit: str, reference: Wanted) -> Commit:
     """Read a commit that was fetched; raises when it is something else."""
     output = await mirror.read("cat-file", "--batch", stdin=f"{commit}\n".encode())
     head, _, body = output.decode(errors="replace").partition("\n")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from pequod.sources.errors import RefusedError, TooLargeError
-from pequod.sources.git.address import GitReference
+from pequod.sources.git.address import Wanted
 from pequod.sources.git.listing import Blob, Listing, listing
 from pequod.sources.git.mirror import Mirror, Way
 from pequod.sources.git.verdicts import BrokenError
@@ -28,7 +28,7 @@ class Export:
 
     listing: Listing
     sizes: dict[str, int]
-    reference: GitReference
+    reference: Wanted
 
     async def write(self, mirror: Mirror, folder: Path) -> None:
         """Write the files into an empty folder."""
@@ -40,7 +40,7 @@ class Export:
 
 
 async def prepare(
-    mirror: Mirror, top: str, reference: GitReference, *, limits: Limits, way: Way | None
+    mirror: Mirror, top: str, reference: Wanted, *, limits: Limits, way: Way | None
 ) -> Export:
     """Have every file of a tree here, as far as its names and then its sizes are acceptable.
 
@@ -64,9 +64,7 @@ async def _sizes(mirror: Mirror, blobs: list[Blob]) -> dict[str, int]:
     return {line[0]: int(line[2]) for line in lines if line[1] != _MISSING}
 
 
-def _check(
-    blobs: list[Blob], sizes: dict[str, int], reference: GitReference, limits: Limits
-) -> None:
+def _check(blobs: list[Blob], sizes: dict[str, int], reference: Wanted, limits: Limits) -> None:
     total = 0
     for blob in blobs:
         # What the filter of the fetch has left out is too large by definition.
@@ -81,7 +79,7 @@ def _check(
         raise _too_large(reference, f"all files together are over {limits.tree_bytes} bytes")
 
 
-def _too_large(reference: GitReference, problem: str) -> TooLargeError:
+def _too_large(reference: Wanted, problem: str) -> TooLargeError:
     return TooLargeError(
         str(reference), step="tree", problem=problem, next_step="point to a smaller folder"
     )
@@ -90,7 +88,7 @@ def _too_large(reference: GitReference, problem: str) -> TooLargeError:
 class _Writer:
     """Takes the stream of `cat-file --batch` apart."""
 
-    def __init__(self, sizes: dict[str, int], reference: GitReference, folder: Path) -> None:
+    def __init__(self, sizes: dict[str, int], reference: Wanted, folder: Path) -> None:
         self._sizes = sizes
         self._reference = reference
         self._folder = folder
@@ -134,7 +132,7 @@ def _copy(stream: BinaryIO, place: Path, size: int) -> None:
         raise BrokenError("a file breaks off")
 
 
-def _bad_link(reference: GitReference, blob: Blob) -> RefusedError:
+def _bad_link(reference: Wanted, blob: Blob) -> RefusedError:
     return RefusedError(
         str(reference),
         step="tree",

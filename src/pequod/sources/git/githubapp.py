@@ -100,7 +100,7 @@ class AppTokens:
                 raise _refused(app)
         try:
             context = ssl.create_default_context(cadata=authority)
-        except ssl.SSLError:
+        except (ssl.SSLError, TypeError, ValueError):
             raise _denied(app, "ca.crt is not a certificate", "correct the Secret") from None
         resolver = CheckedResolver(self._rule, self._resolver)
         return aiohttp.TCPConnector(resolver=resolver, ssl=context)

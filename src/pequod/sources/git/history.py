@@ -1,11 +1,13 @@
-"""Short commit ids: only the history of a repository can say which commit one means."""
+"""What only the history of a repository can say, such as which commit a short id means."""
+
+from functools import partial
 
 from pequod.sources.credentials import Credentials
 from pequod.sources.errors import BadReferenceError, MissingError
 from pequod.sources.git.address import GitReference
 from pequod.sources.git.mirror import COMMITS, Mirror, Way
 from pequod.sources.git.mirrors import holder
-from pequod.sources.git.repositories import Repositories
+from pequod.sources.git.repositories import Repositories, Result, Task
 
 _REMEMBERED = 4096
 
@@ -21,14 +23,23 @@ class Histories:
         """The full id of a commit."""
         key = (reference.url, holder(credentials), reference.ref)
         if key not in self._known:
-
-            async def search(mirror: Mirror, way: Way) -> str:
-                await mirror.bring_history(way)
-                return await _only_commit(mirror, reference)
-
-            found = await self._repositories.work(reference, credentials, search, leave_out=COMMITS)
-            self._remember(key, found)
+            task = partial(_only_commit, reference=reference)
+            self._remember(key, await self.search(reference, credentials, task))
         return self._known[key]
+
+    async def search(
+        self,
+        reference: GitReference,
+        credentials: Credentials,
+        task: Task[Result],
+    ) -> Result:
+        """Ask something of all commits that branches and tags lead to now."""
+
+        async def work(mirror: Mirror, way: Way) -> Result:
+            await mirror.bring_history(way)
+            return await task(mirror)
+
+        return await self._repositories.work(reference, credentials, work, leave_out=COMMITS)
 
     def _remember(self, key: tuple[str, str, str], commit: str) -> None:
         self._known[key] = commit

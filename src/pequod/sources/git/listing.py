@@ -5,7 +5,7 @@ import re
 from dataclasses import dataclass, field
 
 from pequod.sources.errors import MissingError, RefusedError, TooLargeError
-from pequod.sources.git.address import GitReference
+from pequod.sources.git.address import Wanted
 from pequod.sources.git.command import TooMuchError
 from pequod.sources.git.mirror import Mirror
 from pequod.sources.git.names import is_git_folder
@@ -33,7 +33,7 @@ class Listing:
     submodules: list[str] = field(default_factory=list)
 
 
-async def listing(mirror: Mirror, top: str, reference: GitReference, limits: Limits) -> Listing:
+async def listing(mirror: Mirror, top: str, reference: Wanted, limits: Limits) -> Listing:
     """The names in a tree, of files and folders at any depth."""
     try:
         output = await mirror.read(
@@ -45,7 +45,7 @@ async def listing(mirror: Mirror, top: str, reference: GitReference, limits: Lim
     return _judged(output, reference, limits)
 
 
-def _judged(output: bytes, reference: GitReference, limits: Limits) -> Listing:
+def _judged(output: bytes, reference: Wanted, limits: Limits) -> Listing:
     found = Listing()
     for mode, kind, object_, name in _records(output):
         path = os.fsdecode(name)
@@ -67,7 +67,7 @@ def _records(output: bytes) -> list[tuple[bytes, bytes, bytes, bytes]]:
     return records
 
 
-def _check_name(path: str, reference: GitReference, limits: Limits) -> None:
+def _check_name(path: str, reference: Wanted, limits: Limits) -> None:
     name = path.rpartition("/")[2]
     if name in {"", ".", ".."} or is_git_folder(name):
         raise RefusedError(
@@ -82,7 +82,7 @@ def _check_name(path: str, reference: GitReference, limits: Limits) -> None:
         raise _too_large(reference, f"{path[:80]}… is longer than {limits.path_bytes} bytes")
 
 
-async def wanted_folder(mirror: Mirror, tree: str, reference: GitReference) -> str:
+async def wanted_folder(mirror: Mirror, tree: str, reference: Wanted) -> str:
     """The tree of the folder that a reference wants, found in that of the commit."""
     if not reference.path:
         return tree
@@ -98,7 +98,7 @@ async def wanted_folder(mirror: Mirror, tree: str, reference: GitReference) -> s
     return object_.decode()
 
 
-async def _neighbours(mirror: Mirror, tree: str, reference: GitReference) -> str:
+async def _neighbours(mirror: Mirror, tree: str, reference: Wanted) -> str:
     """The folders in the deepest part of the path that does exist."""
     parts = reference.path.split("/")[:-1]
     while parts:
@@ -118,7 +118,7 @@ def _names(output: bytes) -> str:
     return ", ".join(names[:10]) or "none"
 
 
-def _missing(reference: GitReference, problem: str, folders: str) -> MissingError:
+def _missing(reference: Wanted, problem: str, folders: str) -> MissingError:
     return MissingError(
         str(reference),
         step="path",
@@ -127,7 +127,7 @@ def _missing(reference: GitReference, problem: str, folders: str) -> MissingErro
     )
 
 
-def _too_large(reference: GitReference, problem: str) -> TooLargeError:
+def _too_large(reference: Wanted, problem: str) -> TooLargeError:
     return TooLargeError(
         str(reference), step="tree", problem=problem, next_step="point to a smaller folder"
     )

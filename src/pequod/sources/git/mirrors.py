@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from dataclasses import astuple, dataclass
 from pathlib import Path
+from weakref import WeakValueDictionary
 
 from pequod.sources.credentials import Credentials
 from pequod.sources.git.command import Call, Git
@@ -51,7 +52,7 @@ class Mirrors:
         self._root = root
         self._git = git
         self._capacity = capacity or MirrorCapacity()
-        self._locks: dict[str, asyncio.Lock] = {}
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     @asynccontextmanager
     async def holding(self, key: MirrorKey) -> AsyncIterator[Mirror]:
@@ -69,6 +70,10 @@ class Mirrors:
                 with suppress(FileNotFoundError):
                     os.utime(folder)
         await self._evict()
+
+    def reading(self, folder: Path) -> Mirror:
+        """A repository that is not ours, of which nothing is changed or kept."""
+        return Mirror(folder, self._git, fresh=False)
 
     async def _opened(self, folder: Path, key: MirrorKey) -> Mirror:
         fresh = not await asyncio.to_thread(self._usable, folder)

@@ -42,7 +42,7 @@ class Resolved:
 
     commit: str
     kind: str
-    """`branch`, `tag`, `commit`, `head` or `ref`."""
+    """`branch`, `tag`, `commit`, `change`, `head` or `ref`; empty when nobody knows."""
     name: str = ""
     """The full name, if it has one."""
     ambiguous: bool = False

@@ -1,6 +1,8 @@
 """Work with a foreign repository through its mirror, once more with a new one if need be."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TypeVar
 
 import structlog
@@ -8,13 +10,15 @@ import structlog
 from pequod.sources.credentials import Credentials
 from pequod.sources.errors import UnavailableError
 from pequod.sources.git.access import Gate
-from pequod.sources.git.address import GitReference
+from pequod.sources.git.address import GitReference, Wanted
 from pequod.sources.git.command import CommandError
 from pequod.sources.git.mirror import Mirror, Way
 from pequod.sources.git.mirrors import MirrorKey, Mirrors, holder
 from pequod.sources.git.verdicts import BrokenError, judge
 
 Result = TypeVar("Result")
+Task = Callable[[Mirror], Awaitable[Result]]
+"""Something to ask of a repository; it only reads."""
 
 _log = structlog.get_logger()
 
@@ -56,6 +60,19 @@ class Repositories:
                 next_step="see whether the disk is full, and whether `git fsck` accepts the origin",
             ) from error
 
+    async def read(self, folder: Path, reference: Wanted, task: Task[Result]) -> Result:
+        """Ask something of a repository on this machine, which stays as it is."""
+        try:
+            with _told(reference, "repository"):
+                return await task(self._mirrors.reading(folder))
+        except BrokenError as error:
+            raise UnavailableError(
+                str(reference),
+                step="repository",
+                problem=f"the git repository {folder} cannot be read ({str(error)[:200]})",
+                next_step="run `git fsck` in it, and see whether the operator may read it",
+            ) from error
+
     async def _once(
         self,
         reference: GitReference,
@@ -63,18 +80,25 @@ class Repositories:
         task: Callable[[Mirror, Way], Awaitable[Result]],
         key: MirrorKey,
     ) -> Result:
-        try:
+        with _told(reference, "mirror"):
             async with (
                 self._mirrors.holding(key) as mirror,
                 self._gate.opened(reference, credentials) as access,
             ):
                 return await task(mirror, Way(access=access, reference=str(reference)))
-        except CommandError as error:
-            raise judge(error, reference=str(reference), step="mirror") from error
-        except OSError as error:
-            raise UnavailableError(
-                str(reference),
-                step="mirror",
-                problem=f"the disk does not take it: {error.strerror}",
-                next_step="give it more room, or see whether it can be written to",
-            ) from error
+
+
+@contextmanager
+def _told(reference: Wanted, step: str) -> Iterator[None]:
+    """Tell failures of git and of the disk as those of a reference."""
+    try:
+        yield
+    except CommandError as error:
+        raise judge(error, reference=str(reference), step=step) from error
+    except OSError as error:
+        raise UnavailableError(
+            str(reference),
+            step=step,
+            problem=f"the disk does not take it: {error.strerror}",
+            next_step="give it more room, or see whether it can be written to",
+        ) from error

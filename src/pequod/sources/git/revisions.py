@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from pequod.sources.artifact import Artifact
-from pequod.sources.git.address import GitReference
+from pequod.sources.git.address import Wanted
 from pequod.sources.git.refs import Resolved
 
 _MOST_SUBMODULES = 20
@@ -16,18 +16,18 @@ def algorithm(commit: str) -> str:
     return "sha1" if len(commit) == 40 else "sha256"
 
 
-def revision(reference: GitReference, meant: Resolved) -> str:
+def revision(reference: Wanted, meant: Resolved) -> str:
     """`main@sha1:…`: what was asked for, and what it meant."""
     return f"{reference.ref or 'HEAD'}@{algorithm(meant.commit)}:{meant.commit}"
 
 
-def same_content(known: Artifact, reference: GitReference, meant: Resolved) -> bool:
+def same_content(known: Artifact, reference: Wanted, meant: Resolved) -> bool:
     """Whether what is known is the same folder of the same commit."""
     had = known.metadata
     return had.get("commit") == meant.commit and had.get("path", "") == reference.path
 
 
-def renamed(known: Artifact, reference: GitReference, meant: Resolved) -> Artifact:
+def renamed(known: Artifact, reference: Wanted, meant: Resolved) -> Artifact:
     """The same content under the name that it is asked for by; itself if that is the same."""
     if known.revision == revision(reference, meant):
         return known
@@ -36,9 +36,7 @@ def renamed(known: Artifact, reference: GitReference, meant: Resolved) -> Artifa
     return replace(known, revision=revision(reference, meant), metadata=about)
 
 
-def ref_metadata(
-    reference: GitReference, meant: Resolved, known: Artifact | None
-) -> Mapping[str, str]:
+def ref_metadata(reference: Wanted, meant: Resolved, known: Artifact | None) -> Mapping[str, str]:
     """What there is to say about the way from the ref to its commit."""
     said = {
         "commit": meant.commit,
@@ -51,7 +49,7 @@ def ref_metadata(
     return {key: value for key, value in said.items() if value}
 
 
-def _moved_from(reference: GitReference, meant: Resolved, known: Artifact | None) -> str:
+def _moved_from(reference: Wanted, meant: Resolved, known: Artifact | None) -> str:
     """Where a tag was before: tags are meant to stay, so people are told."""
     if known is None or meant.kind != "tag" or known.metadata.get("ref") != meant.name:
         return ""

@@ -77,6 +77,10 @@ def environment(
         "GIT_ALLOW_PROTOCOL": ":".join(allowed),
         "GIT_OPTIONAL_LOCKS": "0",
         "GIT_LITERAL_PATHSPECS": "1",
+        # A ref could otherwise show another object in place of the one that was asked for.
+        "GIT_NO_REPLACE_OBJECTS": "1",
+        # A repository that lacks something would otherwise fetch it, from where it likes.
+        **({} if allowed else {"GIT_NO_LAZY_FETCH": "1"}),
         **({"GIT_DIR": str(repository)} if repository is not None else {}),
         **_numbered((*always, *settings)),
         **(variables or {}),

@@ -6,8 +6,7 @@ meanwhile gets the same answer. There is no retry here: that is for whoever know
 """
 
 import asyncio
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -17,20 +16,20 @@ from pequod.base.flights import Flights
 from pequod.kube.addresses import AddressRule
 from pequod.sources.artifact import Artifact
 from pequod.sources.credentials import ANONYMOUS, Credentials
-from pequod.sources.errors import UnavailableError
 from pequod.sources.git.access import Gate
-from pequod.sources.git.address import GitReference, parse
+from pequod.sources.git.address import GitReference, Wanted, parse
 from pequod.sources.git.command import Git
 from pequod.sources.git.contents import Content, Contents
 from pequod.sources.git.differences import check_commits
 from pequod.sources.git.githubapp import AppTokens
 from pequod.sources.git.history import Histories
 from pequod.sources.git.mirrors import MirrorCapacity, Mirrors, holder
-from pequod.sources.git.refs import FULL, SHORT, Polls, Resolved, no_such_ref, resolve
-from pequod.sources.git.repositories import Repositories
+from pequod.sources.git.refs import FULL, SHORT, Polls, Refs, Resolved, no_such_ref, resolve
+from pequod.sources.git.repositories import Repositories, Result, Task
 from pequod.sources.git.revisions import ref_metadata, renamed, revision, same_content
 from pequod.sources.git.slot import Slot
 from pequod.sources.git.version import check_version
+from pequod.sources.keeping import artifact
 from pequod.sources.store import Store
 
 _MAX_AGE = 5.0
@@ -69,9 +68,9 @@ class GitSource:
         gate = Gate(slot.private, rule=options.rule, apps=apps, resolver=options.resolver)
         self._polls = Polls(git, gate, self._limits)
         mirrors = Mirrors(slot.mirrors, git, options.capacity)
-        repositories = Repositories(mirrors, gate)
-        self._histories = Histories(repositories)
-        self._contents = Contents(self._store, repositories)
+        self._repositories = Repositories(mirrors, gate)
+        self._histories = Histories(self._repositories)
+        self._contents = Contents(self._store, self._repositories)
         return await check_version(git)
 
     def close(self) -> None:
@@ -79,6 +78,17 @@ class GitSource:
         if self._slot is not None:
             self._slot.close()
             self._slot = None
+
+    async def refs(
+        self,
+        reference: GitReference,
+        *,
+        credentials: Credentials = ANONYMOUS,
+        max_age: float | None = None,
+    ) -> Refs:
+        """The branches and tags of a repository, and what they mean now."""
+        age = self._options.max_age if max_age is None else max_age
+        return await self._polls.refs(reference, credentials, max_age=age)
 
     async def commit_of(
         self,
@@ -90,8 +100,7 @@ class GitSource:
         """What a reference means now; nothing is fetched but refs (history for a short id)."""
         if FULL.fullmatch(reference.ref):
             return Resolved(commit=reference.ref, kind="commit")
-        age = self._options.max_age if max_age is None else max_age
-        refs = await self._polls.refs(reference, credentials, max_age=age)
+        refs = await self.refs(reference, credentials=credentials, max_age=max_age)
         meant = resolve(refs, reference.ref)
         if meant is not None:
             return meant
@@ -110,14 +119,55 @@ class GitSource:
         """The tree of a reference; `known` itself when it is still what the reference means."""
         reference = parse(ref) if isinstance(ref, str) else ref
         meant = await self.commit_of(reference, credentials=credentials)
-        if known is not None and same_content(known, reference, meant):
-            still = await self._still(known, reference, meant)
-            if still is not None:
-                return still
+        still = await self.still(known, reference, meant)
+        if still is not None:
+            return still
+        return await self.fetch(reference, meant, credentials=credentials, known=known)
+
+    async def fetch(
+        self,
+        reference: GitReference,
+        meant: Resolved,
+        *,
+        credentials: Credentials = ANONYMOUS,
+        known: Artifact | None = None,
+    ) -> Artifact:
+        """The tree of a commit that a reference was found to mean."""
         key = (reference.url, reference.path, meant.commit, holder(credentials))
         fetch = partial(self._contents.fetch, reference, credentials, meant.commit)
         content = await self._flights.share(key, fetch)
         return await self._artifact(reference, meant, content, known)
+
+    async def read(
+        self, folder: Path, reference: Wanted, meant: Resolved, *, known: Artifact | None = None
+    ) -> Artifact:
+        """The same from a repository on this machine, of which nothing is changed."""
+        key = (folder, reference.path, meant.commit)
+        read = partial(self._contents.read, folder, reference, meant.commit)
+        content = await self._flights.share(key, read)
+        return await self._artifact(reference, meant, content, known)
+
+    async def search(
+        self, reference: GitReference, task: Task[Result], *, credentials: Credentials = ANONYMOUS
+    ) -> Result:
+        """Ask something of all commits of a repository, which come without their trees."""
+        return await self._histories.search(reference, credentials, task)
+
+    async def look(
+        self,
+        reference: GitReference,
+        commit: str,
+        task: Task[Result],
+        *,
+        credentials: Credentials = ANONYMOUS,
+    ) -> Result:
+        """Ask something of a commit and its trees, before any of its files are written."""
+        check_commits(reference, commit)
+        return await self._contents.look(reference, credentials, (commit,), task)
+
+    async def look_into(self, folder: Path, reference: Wanted, task: Task[Result]) -> Result:
+        """Ask something of a repository on this machine."""
+        return await self._repositories.read(folder, reference, task)
 
     async def changed(
         self,
@@ -131,29 +181,20 @@ class GitSource:
         check_commits(reference, before, after)
         return await self._contents.compare(reference, credentials, (before, after))
 
-    async def _still(
-        self, known: Artifact, reference: GitReference, meant: Resolved
+    async def still(
+        self, known: Artifact | None, reference: Wanted, meant: Resolved
     ) -> Artifact | None:
-        """What is known, under the name that it has now; None when its tree is gone."""
+        """What is known, under the name that it has now; None when it is not that, or gone."""
+        if known is None or not same_content(known, reference, meant):
+            return None
         if await self._store.find(known.digest) is None:
             return None
         return renamed(known, reference, meant)
 
     async def _artifact(
-        self, reference: GitReference, meant: Resolved, content: Content, known: Artifact | None
+        self, reference: Wanted, meant: Resolved, content: Content, known: Artifact | None
     ) -> Artifact:
-        place = await self._store.find(content.digest)
-        if place is None:
-            raise UnavailableError(
-                str(reference),
-                step="store",
-                problem="the tree was removed before it could be used",
-                next_step="give the store more room",
-            )
-        return Artifact(
-            digest=content.digest,
-            revision=revision(reference, meant),
-            tree=place,
-            fetched_at=datetime.now(UTC),
-            metadata={**content.metadata, **ref_metadata(reference, meant, known)},
-        )
+        named = revision(reference, meant)
+        made = await artifact(self._store, content.digest, named, reference=str(reference))
+        about = {**content.metadata, **ref_metadata(reference, meant, known)}
+        return replace(made, metadata=about)

@@ -50,12 +50,12 @@ class Program:
     """Where it runs."""
     bounds: Bounds
 
-    async def run(self, *arguments: str, reference: str, stdin: bytes = b"") -> Ended:
+    async def run(self, *arguments: str, reference: str) -> Ended:
         """Run it to its end; the caller decides what its exit code means."""
         process = await self._start(arguments, reference)
         try:
             async with asyncio.timeout(self.bounds.seconds):
-                output, complaint = await self._exchange(process, stdin)
+                output, complaint = await self._both(process)
                 code = await process.wait()
         except BaseException as error:
             await _end(process)
@@ -81,7 +81,7 @@ class Program:
                 *arguments,
                 cwd=self.folder,
                 env=dict(self.environment),
-                stdin=asyncio.subprocess.PIPE,
+                stdin=asyncio.subprocess.DEVNULL,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
                 start_new_session=True,
@@ -89,15 +89,10 @@ class Program:
         except OSError as error:
             raise self._failure(reference, f"cannot be started: {error.strerror}") from error
 
-    async def _exchange(
-        self, process: asyncio.subprocess.Process, stdin: bytes
-    ) -> tuple[bytes, bytes]:
+    async def _both(self, process: asyncio.subprocess.Process) -> tuple[bytes, bytes]:
         assert process.stdout is not None, "asked for as a pipe"
         assert process.stderr is not None, "asked for as a pipe"
-        output, complaint, _ = await asyncio.gather(
-            self._head(process, process.stdout), _tail(process.stderr), _feed(process, stdin)
-        )
-        return output, complaint
+        return await asyncio.gather(self._head(process, process.stdout), _tail(process.stderr))
 
     async def _head(
         self, process: asyncio.subprocess.Process, stream: asyncio.StreamReader
@@ -125,14 +120,6 @@ async def _tail(stream: asyncio.StreamReader) -> bytes:
     while piece := await stream.read(_TAIL):
         end = (end + piece)[-_TAIL:]
     return end
-
-
-async def _feed(process: asyncio.subprocess.Process, stdin: bytes) -> None:
-    assert process.stdin is not None, "asked for as a pipe"
-    with suppress(BrokenPipeError, ConnectionResetError):
-        process.stdin.write(stdin)
-        await process.stdin.drain()
-    process.stdin.close()
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

@@ -1,6 +1,5 @@
 """References to OCI artifacts become trees in the store, and folders become artifacts."""
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -9,6 +8,7 @@ from typing import Literal
 
 from pequod.base.flights import Flights
 from pequod.base.logs import one_line
+from pequod.base.threads import finished
 from pequod.evaluator.errors import EvaluationError
 from pequod.evaluator.evaluator import Tree
 from pequod.evaluator.registry import Layer, Registry, RegistryAccess, Upload
@@ -70,7 +70,7 @@ class OciSource:
         """The tree of a reference; `known` if it still is that, and then nothing is pulled."""
         wanted = parse(ref) if isinstance(ref, str) else ref
         path = _folder(wanted, path)
-        access = self._access(str(wanted), (wanted.host,), credentials)
+        access = self._access(str(wanted), (wanted.host,), credentials, wanted.repository)
         digest = wanted.digest or await self._digest_of(wanted, access)
         revision = f"{wanted.tag}@{digest}" if wanted.tag else digest
         if known is not None and _same(known, digest, path):
@@ -98,14 +98,14 @@ class OciSource:
         wanted = parse(reference) if isinstance(reference, str) else reference
         if wanted.digest:
             raise _bad(str(wanted), "a digest cannot be chosen", "write a tag only")
-        access = self._access(str(wanted), (wanted.host,), credentials)
+        access = self._access(str(wanted), (wanted.host,), credentials, wanted.repository)
         cue = (folder / MODULE_FILE).is_file() if kind is None else kind == "cue"
         async with self._store.scratch() as scratch:
             archive = scratch / "archive"
             try:
-                await asyncio.to_thread(pack_module if cue else pack, folder, archive)
+                await finished(pack_module if cue else pack, folder, archive)
                 # What is pushed is what everybody will be able to pull.
-                await asyncio.to_thread(self._try_out, archive, scratch / "tree")
+                await finished(self._try_out, archive, scratch / "tree")
             except TreeError as error:
                 raise unusable(
                     error, reference=str(wanted), next_step="change the folder"
@@ -133,9 +133,13 @@ class OciSource:
             raise judge(error, reference=registry, step="modules", access=access) from error
 
     def _access(
-        self, reference: str, hosts: tuple[str, ...], credentials: Credentials
+        self,
+        reference: str,
+        hosts: tuple[str, ...],
+        credentials: Credentials,
+        repository: str = "",
     ) -> RegistryAccess:
-        found = {host: credentials.for_host(host) for host in hosts}
+        found = {host: credentials.for_host(host, repository) for host in hosts}
         logins = {host: login for host, login in found.items() if login is not None}
         plain = self._options.plain_http & set(hosts)
         if plain and len(plain) != len(set(hosts)):
@@ -177,9 +181,9 @@ class OciSource:
                 annotations.update(pulled.annotations)
                 whole = folder if not path else scratch / "tree"
                 whole.mkdir(exist_ok=True)
-                await asyncio.to_thread(layers.assemble, pulled, whole, self._store.limits)
+                await finished(layers.assemble, pulled, whole, self._store.limits)
                 if path:
-                    await asyncio.to_thread(_take, whole, path, folder, str(wanted))
+                    await finished(_take, whole, path, folder, str(wanted))
 
         try:
             added = await kept(self._store, fill, reference=str(wanted), next_step=_NEXT_STEP)
