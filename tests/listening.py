@@ -2,6 +2,13 @@
 
 import asyncio
 import socket
+import ssl
+import tempfile
+
+from aiohttp import web
+from aiohttp.typedefs import Handler
+
+from pequod.dev.pki import Authority
 
 
 def listener(port: int = 0) -> socket.socket:
@@ -16,3 +23,36 @@ async def accept_no_more(listening: socket.socket) -> None:
     asyncio.get_running_loop().remove_reader(listening)
     for _ in range(3):
         await asyncio.sleep(0)
+
+
+def server_tls(authority: Authority, *names: str) -> ssl.SSLContext:
+    """What a server of these names proves itself with."""
+    issued = authority.server("server", addresses=[*names])
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(issued.certificate + issued.key)
+        file.flush()
+        context.load_cert_chain(file.name)
+    return context
+
+
+class Served:
+    """One handler for every request, on a port of the loopback."""
+
+    def __init__(self, handler: Handler, *, tls: ssl.SSLContext | None, largest: int) -> None:
+        app = web.Application(client_max_size=largest)
+        app.router.add_route("*", "/{path:.*}", handler)
+        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
+        self._tls = tls
+        self._listening = listener()
+
+    async def start(self) -> int:
+        """Listen; yields the port."""
+        await self._runner.setup()
+        await web.SockSite(self._runner, self._listening, ssl_context=self._tls).start()
+        return int(self._listening.getsockname()[1])
+
+    async def stop(self) -> None:
+        """End every connection; once more does no harm."""
+        await accept_no_more(self._listening)
+        await self._runner.cleanup()

@@ -6,8 +6,6 @@ told to misbehave.
 
 import asyncio
 import os
-import ssl
-import tempfile
 from base64 import b64encode
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
@@ -18,7 +16,7 @@ from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from doubles.gitrepo import Repository
-from listening import accept_no_more, listener
+from listening import Served, server_tls
 from pequod.dev.pki import Authority
 
 HOST = "git.test"
@@ -89,31 +87,17 @@ class GitServer:
 
     async def start(self) -> None:
         self._over = asyncio.Event()
-        app = web.Application(client_max_size=2**26)
-        app.router.add_route("*", "/{path:.*}", self._answer)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await self._runner.setup()
-        self._listening = listener()
-        await web.SockSite(self._runner, self._listening, ssl_context=self._tls()).start()
-        self.port = self._listening.getsockname()[1]
+        tls = server_tls(self.authority, HOST, "127.0.0.1")
+        self._served = Served(self._answer, tls=tls, largest=2**26)
+        self.port = await self._served.start()
 
     async def stop(self) -> None:
         self._over.set()
-        await accept_no_more(self._listening)
-        await self._runner.cleanup()
+        await self._served.stop()
 
     async def stall(self, _request: web.Request) -> None:
         """A behaviour: say nothing until the server ends."""
         await self._over.wait()
-
-    def _tls(self) -> ssl.SSLContext:
-        issued = self.authority.server("git", addresses=[HOST, "127.0.0.1"])
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(issued.certificate + issued.key)
-            file.flush()
-            context.load_cert_chain(file.name)
-        return context
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()

@@ -3,9 +3,7 @@
 import asyncio
 import http.client
 import socket
-import ssl
 import subprocess
-import tempfile
 import time
 from base64 import b64encode
 from collections.abc import Awaitable, Callable, Iterator
@@ -16,6 +14,7 @@ from pathlib import Path
 import yaml
 from aiohttp import web
 
+from listening import Served, server_tls
 from pequod.dev.pki import Authority
 
 Behaviour = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
@@ -92,30 +91,17 @@ class RegistryServer:
 
     async def start(self) -> None:
         self._over = asyncio.Event()
-        app = web.Application(client_max_size=2**28)
-        app.router.add_route("*", "/{path:.*}", self._answer)
-        self._runner = web.AppRunner(app, shutdown_timeout=0.1)
-        await self._runner.setup()
-        context = self._context() if self.tls else None
-        await web.TCPSite(self._runner, "127.0.0.1", 0, ssl_context=context).start()
-        self.port = self._runner.addresses[0][1]
+        tls = server_tls(self.authority, "localhost", "127.0.0.1") if self.tls else None
+        self._served = Served(self._answer, tls=tls, largest=2**28)
+        self.port = await self._served.start()
 
     async def stop(self) -> None:
         self._over.set()
-        await self._runner.cleanup()
+        await self._served.stop()
 
     async def stall(self, _request: web.Request) -> None:
         """A behaviour: say nothing until the server ends."""
         await self._over.wait()
-
-    def _context(self) -> ssl.SSLContext:
-        issued = self.authority.server("registry", addresses=["localhost", "127.0.0.1"])
-        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        with tempfile.NamedTemporaryFile() as file:
-            file.write(issued.certificate + issued.key)
-            file.flush()
-            context.load_cert_chain(file.name)
-        return context
 
     async def _answer(self, request: web.Request) -> web.StreamResponse:
         sent = request.headers.get("Authorization", "")
