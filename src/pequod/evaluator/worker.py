@@ -24,7 +24,7 @@ _log = structlog.get_logger()
 _TAIL = 2**14
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _TICKS = os.sysconf("SC_CLK_TCK")
-_STARVED = 0.25
+_STARVED = 0.1
 """Who got less of its time than this from the machine has not had a chance."""
 _START = 30.0
 _HOME = "pequod-evaluator-"
@@ -169,8 +169,11 @@ class Worker:
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
     def _too_late(self, seconds: float, used: float) -> EvaluationError:
-        """Whose fault it is: of what was evaluated, or of a machine that had no time for it."""
-        if used < seconds * _STARVED:
+        """Whose fault it is: of what was evaluated, or of a machine that had no time for it.
+
+        The kernel counts in hundredths of a second, too coarse to judge by within less than one.
+        """
+        if seconds >= 1 and used < seconds * _STARVED:
             return BrokenError(
                 f"it got {used:.1f} seconds of processor time in {seconds:g}: the machine is busy"
             )

@@ -9,7 +9,7 @@ import pytest
 from clusters import PEQUOD, pequod
 from instances import foreground
 from pequod.dev.places import cache_dir
-from pequod.dev.programs import CONTROL_PLANE
+from pequod.dev.programs import CONTROL_PLANE, EVALUATOR
 
 
 def test_programs_named_by_the_environment_come_first(
@@ -33,10 +33,11 @@ def test_programs_named_by_the_environment_come_first(
 
 
 def test_a_read_only_cache_is_enough_once_it_is_filled(tmp_path: Path) -> None:
-    build = cache_dir() / CONTROL_PLANE.key()
+    builds = [cache_dir() / module.key() for module in (CONTROL_PLANE, EVALUATOR)]
     cache = tmp_path / "cache"
     cache.mkdir()
-    (cache / build.name).symlink_to(build)
+    for build in builds:
+        (cache / build.name).symlink_to(build)
     cache.chmod(0o555)
     result = subprocess.run(
         [*_unprivileged(), *PEQUOD, "dev", "build"],
@@ -46,7 +47,7 @@ def test_a_read_only_cache_is_enough_once_it_is_filled(tmp_path: Path) -> None:
         env=os.environ | {"PEQUOD_CACHE_DIR": str(cache)},
     )
     assert result.returncode == 0, result.stderr
-    assert [path.name for path in cache.iterdir()] == [build.name]
+    assert {path.name for path in cache.iterdir()} == {build.name for build in builds}
 
 
 def _unprivileged() -> list[str]:
