@@ -16,6 +16,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
@@ -23,11 +24,14 @@ from typing import Any
 
 import yaml
 
+from pequod.base.tasks import end
 from pequod.dev.gomodule import GoModule, ensure_built
 from pequod.dev.programs import find_evaluator
+from pequod.evaluator.errors import EvaluationError
 from pequod.evaluator.evaluator import Evaluator, Release, Tree, program_version
 from pequod.evaluator.pool import Pool
 from pequod.evaluator.results import Keeping, Results
+from pequod.evaluator.worker import Bounds
 
 ROOT = Path(__file__).parents[1]
 LANGUAGES = GoModule(
@@ -40,6 +44,19 @@ CONTEXT = {"name": "shop", "namespace": "team"}
 MIB = 2**20
 CACHED, UNCACHED, FLAT = 100.0, 3.0, 0.05
 """How many times faster a known and an unknown result have to be; how much memory may move."""
+NEIGHBOUR = 1.5
+"""How many times longer a render may take while somebody else sends bombs."""
+BOMB = (
+    """#Input: {...}
+input: #Input
+context: {...}
+"""
+    + "".join(
+        f"a{level}: [{', '.join([f'a{level - 1}'] * 10)}]\n" if level else "a0: [1]\n"
+        for level in range(10)
+    )
+    + "graph: nodes: a9\n"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +199,42 @@ async def memory(evaluator: Evaluator, pool: Pool, renders: int) -> bool:
     return second / first - 1 <= FLAT
 
 
+async def neighbours(program: Path, rounds: int) -> bool:
+    """How long a render takes while somebody else sends one bomb after the other."""
+    given = _cue_input()
+    module = Tree(root=ROOT / "modules/webservice", digest="bench")
+    numbers = count(1)
+    pool = Pool((str(program),), bounds=Bounds(seconds=2.0))
+    evaluator = Evaluator(pool, Results(), version="")
+
+    async def render() -> None:
+        labels = {"number": f"n{next(numbers)}"}
+        await evaluator.render(module, {**given, "labels": labels}, CONTEXT, owner="neighbour")
+
+    async def bomb(folder: Path) -> None:
+        while True:
+            with suppress(EvaluationError):
+                await evaluator.render(Tree(root=folder), {}, CONTEXT, owner="bomber")
+
+    with tempfile.TemporaryDirectory() as name:
+        (Path(name) / "bomb.cue").write_text(BOMB)
+        try:
+            await pool.start()
+            alone = await asked("alone", rounds, pool, render)
+            bombing = [asyncio.create_task(bomb(Path(name))) for _ in range(8)]
+            await asyncio.sleep(1.0)
+            beside = await asked("beside 8 who send bombs", rounds, pool, render)
+            await end(*bombing)
+        finally:
+            await pool.close()
+    print("\nNeighbours: a new input of a known module")
+    for row in (alone, beside):
+        print(f"  {row.name:<34}{row.wall * 1e3:>10.3f} ms")
+    slower = beside.wall / alone.wall
+    print(f"  {slower:.2f} times as long (goal at most {NEIGHBOUR})")
+    return slower <= NEIGHBOUR
+
+
 async def main() -> None:
     """Measure everything, and say whether the goals were reached."""
     options = argparse.ArgumentParser(description=__doc__)
@@ -198,6 +251,7 @@ async def main() -> None:
         reached = [
             await cue(programs, evaluator, pool, asked_for.rounds),
             await helm(programs, evaluator, pool, asked_for.rounds),
+            await neighbours(program, asked_for.rounds * 5),
             await memory(evaluator, pool, asked_for.renders),
         ]
     finally:
