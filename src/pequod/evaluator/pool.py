@@ -1,10 +1,12 @@
 """Workers that wait for work, and nobody who takes all of them.
 
-Each owner (a tenant) may keep half of the workers busy at the same time, so that whoever sends
-bombs waits for himself. A worker that has to be killed is replaced before anybody asks.
+Each owner (a tenant) may keep half of the workers busy at the same time, and never all processors,
+so that whoever sends bombs waits for himself. A worker that has to be killed is replaced before
+anybody asks.
 """
 
 import asyncio
+import os
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -40,7 +42,7 @@ class Pool:
         self._all: set[Worker] = set()
         self._idle: list[Worker] = []
         self._free = size
-        self._share = max(1, size // 2)
+        self._share = max(1, min(size // 2, _processors() - 1))
         self._holding: Counter[str] = Counter()
         self._changed = asyncio.Condition()
         self._background = Background()
@@ -157,3 +159,10 @@ class Pool:
         if worker in self._all:
             self._all.discard(worker)
             _workers.dec()
+
+
+def _processors() -> int:
+    """Those that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
