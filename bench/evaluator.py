@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from bench.plane import MIB, cpu_seconds, own_cpu_seconds
 
 from pequod.base.tasks import end
 from pequod.dev.gomodule import GoModule, ensure_built
@@ -41,7 +42,6 @@ LANGUAGES = GoModule(
     folder=ROOT / "bench/languages",
 )
 CONTEXT = {"name": "shop", "namespace": "team"}
-MIB = 2**20
 CACHED, UNCACHED, FLAT = 100.0, 3.0, 0.05
 """How many times faster a known and an unknown result have to be; how much memory may move."""
 NEIGHBOUR = 1.5
@@ -77,13 +77,7 @@ class Row:
 
 def _processor_seconds(*pids: int) -> float:
     """Of this process, its children that have ended, and processes that run."""
-    own = resource.getrusage(resource.RUSAGE_SELF)
-    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
-    total = own.ru_utime + own.ru_stime + ended.ru_utime + ended.ru_stime
-    for pid in pids:
-        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-        total += (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-    return total
+    return own_cpu_seconds() + sum(map(cpu_seconds, pids))
 
 
 def command(name: str, rounds: int, *words: str | Path) -> Row:

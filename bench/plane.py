@@ -95,6 +95,12 @@ def cpu_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
+def own_cpu_seconds() -> float:
+    """The same of this process and of its children that have ended."""
+    usages = (resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
+
+
 def memory(what: str, pid: int | str = "self") -> int:
     """A figure of a process's memory in bytes, as /proc/<pid>/status calls it."""
     status = Path(f"/proc/{pid}/status").read_text()

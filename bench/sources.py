@@ -18,6 +18,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.plane import own_cpu_seconds
+
 from pequod.kube.addresses import AddressRule
 from pequod.sources.artifact import Artifact
 from pequod.sources.credentials import Credentials
@@ -30,7 +32,6 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 from doubles.gitrepo import Repository
 from doubles.gitserver import HOST, GitServer, Names
 
-MIB = 2**20
 FOLDER = "services/d007"
 
 
@@ -103,10 +104,10 @@ class Bench:
         for _ in range(rounds):
             before()
             journal, fetches = len(self.server.journal), len(self.server.fetches)
-            used, began = _processor_seconds(), time.perf_counter()
+            used, began = own_cpu_seconds(), time.perf_counter()
             await work()
             walls.append(time.perf_counter() - began)
-            cpus.append(_processor_seconds() - used)
+            cpus.append(own_cpu_seconds() - used)
             asked += len(self.server.journal) - journal
             fetched += len(self.server.fetches) - fetches
         return Row(
@@ -116,15 +117,6 @@ class Bench:
             asked / rounds,
             fetched / rounds,
         )
-
-
-def _processor_seconds() -> float:
-    """Of this process and of its children that have ended, the server's included."""
-    usages = (
-        resource.getrusage(resource.RUSAGE_SELF),
-        resource.getrusage(resource.RUSAGE_CHILDREN),
-    )
-    return sum(usage.ru_utime + usage.ru_stime for usage in usages)
 
 
 def _filled(repository: Repository, files: int) -> None:

@@ -121,7 +121,7 @@ def test_what_is_packed_and_unpacked_is_the_same(form: str, files: dict[str, byt
 ADDRESSES = (
     st.integers(0, 2**32 - 1).map(IPv4Address)
     | st.integers(0, 2**128 - 1).map(IPv6Address)
-    | st.sampled_from([one[0] for one in (*addresses._METADATA, addresses._THIS_HOST)])
+    | st.sampled_from([one[0] for one in (*addresses.METADATA, addresses.THIS_HOST)])
     | st.sampled_from(
         [
             ip_address(text)

@@ -14,15 +14,16 @@ from pequod.kube.errors import CredentialsError
 
 Address = IPv4Address | IPv6Address
 
-_THIS_HOST = IPv4Network("0.0.0.0/8")
-_NAT64 = IPv6Network("64:ff9b::/96")
-_METADATA = (
+THIS_HOST = IPv4Network("0.0.0.0/8")
+NAT64 = IPv6Network("64:ff9b::/96")
+METADATA = (
     IPv4Network("100.100.100.200/32"),  # Alibaba Cloud
     IPv4Network("168.63.129.16/32"),  # Azure
     IPv4Network("192.0.0.192/32"),  # Oracle Cloud
     IPv6Network("fd00:ec2::/32"),  # AWS
     IPv6Network("fd20:ce::254/128"),  # Google Cloud
 )
+"""Where clouds tell a machine its secrets; not all of them are link-local."""
 
 
 class AddressRefusedError(CredentialsError):
@@ -48,9 +49,9 @@ class AddressRule:
         if address.is_loopback:
             return None if self.allow_local else "a loopback address"
         kinds = {
-            "an unspecified address": address.is_unspecified or address in _THIS_HOST,
+            "an unspecified address": address.is_unspecified or address in THIS_HOST,
             "a link-local address": address.is_link_local,
-            "a metadata service": any(address in network for network in _METADATA),
+            "a metadata service": any(address in network for network in METADATA),
             "a multicast address": address.is_multicast,
             "a reserved address": address.is_reserved,
         }
@@ -61,7 +62,7 @@ def _embedded(address: Address) -> IPv4Address | None:
     """The IPv4 address that an IPv6 one stands for: mapped, 6to4, Teredo or NAT64."""
     if isinstance(address, IPv4Address):
         return None
-    if address in _NAT64:
+    if address in NAT64:
         return IPv4Address(int(address) & 0xFFFF_FFFF)
     return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, None))[1]
 
