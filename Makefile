@@ -36,7 +36,7 @@ up: setup ## Start a control plane with the operator in the background
 down: setup ## End what `make up` started
 	@$(BIN)/pequod dev down
 
-install: setup ## Install the CRDs into a cluster of yours, after asking which
+install: setup ## Install the CRDs and the admission policy into a cluster of yours, after asking which
 	@$(BIN)/pequod install
 
 test: setup build tools ## Run every test
@@ -74,7 +74,7 @@ fmt: setup ## Format the code
 	$(BIN)/ruff check --fix
 	$(BIN)/ruff format
 
-generate: setup ## Write the CRDs and the reference from the types
+generate: setup ## Write what is generated: CRDs, RBAC, the admission policy, the reference
 	PYTHONPATH=src $(BIN)/python -m pequod.crd
 
 bench: setup build ## Measure: BENCH=controlplane, floor (the client), cache, idle (the operator), evaluator or sources

@@ -1,6 +1,7 @@
 """A control plane for tests, started as a user does, and a small client for it."""
 
 import asyncio
+import copy
 import fcntl
 import json
 import os
@@ -16,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import yaml
 
@@ -72,6 +73,15 @@ class Api:
         pem = kubeconfig.parent / "pki"
         assert user
         self._tls.load_cert_chain(pem / "admin.crt", pem / "admin.key")
+        self._headers: dict[str, str] = {}
+        self._options: tuple[str, ...] = ()
+
+    def acting_as(self, user: str, *, group: str) -> Self:
+        """The same server, spoken to in somebody's name and with the rights of a group."""
+        other = copy.copy(self)
+        other._headers = {"Impersonate-User": user, "Impersonate-Group": group}
+        other._options = (f"--as={user}", f"--as-group={group}")
+        return other
 
     def call(self, method: str, path: str, body: object = None, *, kind: str = "json") -> Answer:
         """One request; a server that asks for patience gets some."""
@@ -87,7 +97,7 @@ class Api:
             f"{self.server}{path}",
             method=method,
             data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": f"application/{kind}"},
+            headers={"Content-Type": f"application/{kind}", **self._headers},
         )
         try:
             with urllib.request.urlopen(request, context=self._tls, timeout=30) as answer:
@@ -119,6 +129,7 @@ class Api:
                 *kubectl_command(),
                 f"--kubeconfig={self.kubeconfig}",
                 f"--cache-dir={self.kubeconfig.parent / 'kubectl'}",
+                *self._options,
                 *arguments,
             ],
             check=check,

@@ -6,8 +6,6 @@ import secrets
 import time
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from prometheus_client import disable_created_metrics
@@ -15,6 +13,12 @@ from prometheus_client import disable_created_metrics
 from pequod.controllers.gitops.cluster import ClusterReconciler
 from pequod.controllers.gitops.connection import Connections
 from pequod.controllers.gitops.probe import Probe
+from pequod.controllers.platform.digestkey import digest_key
+from pequod.controllers.platform.resourcegraph import ResourceGraphReconciler
+from pequod.controllers.platform.wiring import PlatformSettings, resource_graphs
+from pequod.evaluator.evaluator import Evaluator
+from pequod.evaluator.pool import Pool
+from pequod.evaluator.results import Results
 from pequod.kube.addresses import AddressRule, CheckedResolver
 from pequod.kube.auth import Access
 from pequod.kube.caches import Caches
@@ -24,34 +28,17 @@ from pequod.kube.kubeconfig import own_access
 from pequod.kube.transport import Fence, Limits, Transport
 from pequod.runtime.controller import Controller
 from pequod.runtime.events import Recorder
-from pequod.runtime.health import Address, health_app, metrics_app, serving
-from pequod.runtime.leader import Leadership, Timing
+from pequod.runtime.health import health_app, metrics_app, serving
+from pequod.runtime.leader import Leadership
 from pequod.runtime.lease import ApiLeaseStore
 from pequod.runtime.manager import Manager
 from pequod.runtime.reconciler import Reconciler
+from pequod.settings import NAME, Settings
 
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
-NAMESPACE = "pequod-system"
-NAME = "pequod-operator"
-"""Of the ServiceAccount, its roles, and the Lease."""
-RECONCILERS: tuple[type[Reconciler[Any]], ...] = (ClusterReconciler,)
+RECONCILERS: tuple[type[Reconciler[Any]], ...] = (ClusterReconciler, ResourceGraphReconciler)
 """Every reconciler; `deploy/rbac/` is made from what they declare."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Everything that can be said about how the operator runs."""
-
-    kubeconfig: Path | None = None
-    context: str | None = None
-    namespace: str = NAMESPACE
-    health: Address | None = None
-    metrics: Address | None = None
-    leader_election: bool = True
-    timing: Timing = field(default_factory=Timing)
-    probe_interval: float = 60.0
-    allow_local_clusters: bool = False
 
 
 @asynccontextmanager
@@ -79,16 +66,9 @@ async def operate(settings: Settings, stop: asyncio.Event) -> None:
         caches = Caches(client)
         stack.push_async_callback(caches.close)
         recorder = Recorder(client, instance=platform.node())
-        addresses = AddressRule(allow_local=settings.allow_local_clusters)
-        clusters = Clusters(fence=fence, resolver=lambda: CheckedResolver(addresses))
-        stack.push_async_callback(clusters.close)
-        reconciler = ClusterReconciler(
-            Connections(client, clusters, addresses),
-            Probe(client),
-            interval=settings.probe_interval,
-        )
+        reconcilers = await _reconcilers(settings, stack, caches, recorder, quick, fence)
         manager = Manager(
-            [Controller(reconciler, caches, recorder)],
+            [Controller(reconciler, caches, recorder) for reconciler in reconcilers],
             caches=caches,
             recorder=recorder,
             leadership=leadership,
@@ -99,6 +79,42 @@ async def operate(settings: Settings, stop: asyncio.Event) -> None:
         if settings.metrics is not None:
             await stack.enter_async_context(serving(metrics_app(), settings.metrics))
         await manager.run(stop)
+
+
+async def _reconcilers(
+    settings: Settings,
+    stack: AsyncExitStack,
+    caches: Caches,
+    recorder: Recorder,
+    quick: Client,
+    fence: Fence | None,
+) -> tuple[Reconciler[Any], ...]:
+    """Every reconciler, with what it needs."""
+    addresses = AddressRule(allow_local=settings.allow_local_clusters)
+    clusters = Clusters(fence=fence, resolver=lambda: CheckedResolver(addresses))
+    stack.push_async_callback(clusters.close)
+    connections = Connections(caches.client, clusters, addresses)
+    graphs = resource_graphs(
+        caches,
+        clusters,
+        recorder,
+        key=await digest_key(quick, settings.namespace),
+        cel=_evaluator(settings, stack),
+        settings=PlatformSettings(rules=settings.rules(), identity=settings.identity),
+    )
+    return (
+        ClusterReconciler(connections, Probe(caches.client), interval=settings.probe_interval),
+        await stack.enter_async_context(graphs),
+    )
+
+
+def _evaluator(settings: Settings, stack: AsyncExitStack) -> Evaluator | None:
+    """The evaluator; its workers are started when somebody first asks."""
+    if settings.evaluator is None:
+        return None
+    pool = Pool((str(settings.evaluator),))
+    stack.push_async_callback(pool.close)
+    return Evaluator(pool, Results(), version=settings.evaluator.name)
 
 
 def _leadership(settings: Settings, client: Client) -> Leadership:

@@ -5,11 +5,19 @@ import secrets
 import pytest
 
 from clusters import Api, SharedControlPlane
+from operators import ACCOUNT, NAMESPACE
 
 
 @pytest.fixture
 def api(control_plane: SharedControlPlane) -> Api:
     return control_plane.api
+
+
+@pytest.fixture
+def as_operator(api: Api) -> Api:
+    """Somebody with all rights whom the admission policy takes for the operator."""
+    user = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
+    return api.acting_as(user, group="system:masters")
 
 
 @pytest.fixture

@@ -22,6 +22,9 @@ API_VERSION = "ajj.io/v1"
 ACKNOWLEDGE_IDENTITY = "pequod.io/acknowledge-identity"
 """Annotation of a Cluster: the UID of the cluster that may take the place of the pinned one."""
 
+SHARED = "pequod.io/shared"
+"""Label of a Cluster in the operator's namespace that every namespace may use."""
+
 
 class ClusterSync(Declared, frozen=True):
     """What may happen on a cluster without somebody asking for it."""

@@ -333,6 +333,12 @@ class InventoryEntry(Declared, frozen=True):
     uid: Annotated[str, msgspec.Meta(max_length=64)] | None = None
     """UID of the object; absent until it was applied."""
 
+    level: Annotated[int, msgspec.Meta(ge=0)] | None = None
+    """How many nodes stand before it, one after the other: what is deeper is deleted earlier."""
+
+    deletion_policy: DeletionPolicy | None = None
+    """What its node asked for; that of the graph when absent."""
+
 
 Nodes = Annotated[tuple[Node, ...], ATOMIC_LIST, msgspec.Meta(max_length=MAX_NODES)]
 NodeStatuses = Annotated[dict[str, NodeStatus], ATOMIC_MAP]

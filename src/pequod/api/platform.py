@@ -35,6 +35,9 @@ from pequod.api.schema import ATOMIC_LIST, ATOMIC_MAP, FreeForm, Rule, check, li
 
 API_VERSION = "platform.pequod.io/v1alpha1"
 
+ACKNOWLEDGE_PRUNE = "pequod.io/acknowledge-prune"
+"""Annotation of a graph, or of its source: the revision whose deletions somebody has agreed to."""
+
 ModulePath = Annotated[
     str,
     msgspec.Meta(max_length=1024),

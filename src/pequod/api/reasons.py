@@ -86,3 +86,39 @@ OWN_CLUSTER = Reason(
 IDENTITY_CHANGED = Reason(
     "IdentityChanged", "Another cluster answers at this address than the one that was registered."
 )
+
+INVALID_GRAPH = Reason("InvalidGraph", "The graph cannot be executed as it is; change it.")
+OUT_OF_REACH = Reason(
+    "OutOfReach", "The graph asks for objects that its identity may not make; see `--identity`."
+)
+NO_IDENTITY = Reason("NoIdentity", "A graph without a live source must name a serviceAccountName.")
+ACCOUNT_NOT_FOUND = Reason("AccountNotFound", "The ServiceAccount to act for does not exist.")
+LIMIT_EXCEEDED = Reason("LimitExceeded", "The namespace has more graphs or objects than it may.")
+NOT_HEALTHY = Reason("NotHealthy", "An object is applied and will not become ready by itself.")
+NODES_FAILED = Reason("NodesFailed", "Objects could not be applied; the message says which.")
+WAITING_FOR_NODES = Reason("WaitingForNodes", "Objects wait for others, or to become ready.")
+OWNERSHIP_CONFLICT = Reason(
+    "OwnershipConflict", "Somebody keeps changing fields that are ours; the fight was given up."
+)
+IMMUTABLE = Reason("Immutable", "A field that cannot change would have to; see `recreate`.")
+PRUNE_BLOCKED = Reason(
+    "PruneBlocked", "A change would delete much, or something precious; acknowledge it to go on."
+)
+PRUNING = Reason("Pruning", "Objects that nobody asks for any more are being deleted.")
+PRUNED = Reason("Pruned", "Objects that nobody asked for any more were deleted.")
+APPLIED = Reason("Applied", "Objects were applied.")
+ORPHANED = Reason("Orphaned", "Objects were left behind; from now on they are on their own.")
+HANDED_OVER = Reason("HandedOver", "Objects belong to another graph from now on.")
+FINALIZING = Reason("Finalizing", "The objects of a graph that is gone are being deleted.")
+ABANDONED = Reason(
+    "Abandoned", "Objects of a deleted graph could not be deleted for long, and were left behind."
+)
+NAMESPACE_TERMINATING = Reason("NamespaceTerminating", "The namespace is being deleted.")
+CLUSTER_NOT_READY = Reason("ClusterNotReady", "The Cluster that is referred to cannot be used yet.")
+NEAR_LIMIT = Reason("NearLimit", "The graph is close to a limit; split it in time.")
+ADOPTION_UNSUPPORTED = Reason(
+    "AdoptionUnsupported", "That way of adopting objects is not supported yet."
+)
+
+ON_THE_WAY = frozenset({PROGRESSING, WAITING_FOR_NODES, PRUNING, FINALIZING})
+"""Reasons that only say that something is still going on: nothing to warn of."""

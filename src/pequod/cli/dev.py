@@ -42,7 +42,9 @@ def up(  # noqa: PLR0913 -- a signature is the command line
     node: NodeOption = "simulated",
     name: Name = "default",
     port: Port = 0,
-    crds: Annotated[bool, typer.Option("--crds", help="Install Pequod's CRDs as well.")] = False,
+    crds: Annotated[
+        bool, typer.Option("--crds", help="Install Pequod's CRDs and admission policy as well.")
+    ] = False,
     operator: Annotated[
         bool, typer.Option("--operator", help="Install the CRDs and run the operator as well.")
     ] = False,

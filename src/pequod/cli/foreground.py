@@ -34,7 +34,7 @@ async def run_in_foreground(wish: Wish) -> None:
 async def run_with_samples(wish: Wish) -> None:
     """Start a control plane with the samples in it, and show what becomes of them."""
     async with _started(wish) as plane:
-        await plane.kubectl.apply_folder(shipped("deploy/samples"))
+        await plane.kubectl.apply_folders(shipped("deploy/samples"))
         _say_what_to_try(plane)
         showing = asyncio.create_task(_show_samples(plane))
         try:

@@ -1,4 +1,4 @@
-"""`pequod install`: the CRDs into a cluster of the user's, after asking which."""
+"""`pequod install`: the CRDs and the admission policy into a cluster of the user's."""
 
 import sys
 from typing import Annotated, Any
@@ -20,7 +20,7 @@ def install(
         bool, typer.Option("--yes", help="Do not ask; --context must say which cluster.")
     ] = False,
 ) -> None:
-    """Install the CRDs into a cluster, after asking which."""
+    """Install the CRDs and the admission policy into a cluster, after asking which."""
     programs, servers, current = terminal.run(_look_around)
     with terminal.explained():
         chosen = _chosen(context, servers, current, yes=yes)
@@ -66,7 +66,8 @@ def _chosen(context: str | None, servers: dict[str, str], current: str, *, yes: 
             f"the kubeconfig has no context {chosen}",
             next_step=f"Choose one of: {', '.join(sorted(servers))}.",
         )
-    if not yes and not typer.confirm(f"Install the CRDs into {chosen} at {servers[chosen]}?"):
+    question = f"Install the CRDs and the admission policy into {chosen} at {servers[chosen]}?"
+    if not yes and not typer.confirm(question):
         raise DevError("nothing was installed", next_step="Run it again when you are sure.")
     return chosen
 
@@ -81,5 +82,5 @@ def _ask_which(servers: dict[str, str], current: str) -> str:
 async def _install(programs: Programs, context: str) -> None:
     from pequod.dev.kubectl import Kubectl
 
-    applied = await Kubectl(programs, f"--context={context}").install_crds()
+    applied = await Kubectl(programs, f"--context={context}").install_kinds()
     typer.echo(applied.strip())

@@ -10,12 +10,13 @@ import typer
 from pequod.cli import terminal
 
 if TYPE_CHECKING:
-    from pequod.operator import Settings
     from pequod.runtime.health import Address
     from pequod.runtime.leader import Timing
+    from pequod.settings import Settings
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "json", "console"]
+IdentityMode = Literal["confined", "impersonate", "trusted"]
 
 OFF = "off"
 
@@ -98,6 +99,53 @@ def operator(  # noqa: PLR0913 -- a signature is the command line
             help="Let kubeconfigs of Clusters point to this machine (loopback). For development.",
         ),
     ] = False,
+    identity: Annotated[
+        IdentityMode,
+        typer.Option(
+            envvar="PEQUOD_IDENTITY",
+            help="Who acts for graphs that name no serviceAccountName. confined: the operator, "
+            "within the graph's namespace. impersonate: --default-service-account of the namespace."
+            " trusted: the operator, without limits.",
+        ),
+    ] = "confined",
+    default_service_account: Annotated[
+        str,
+        typer.Option(
+            envvar="PEQUOD_DEFAULT_SERVICE_ACCOUNT",
+            help="The account of each namespace that --identity impersonate acts as.",
+        ),
+    ] = "default",
+    max_graphs_per_namespace: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            envvar="PEQUOD_MAX_GRAPHS_PER_NAMESPACE",
+            help="How many ResourceGraphs a namespace may have; 0 is no limit.",
+        ),
+    ] = 0,
+    max_objects_per_namespace: Annotated[
+        int,
+        typer.Option(
+            min=0,
+            envvar="PEQUOD_MAX_OBJECTS_PER_NAMESPACE",
+            help="How many objects the ResourceGraphs of a namespace may ask for; 0 is no limit.",
+        ),
+    ] = 0,
+    abandon_after: Annotated[
+        str,
+        typer.Option(
+            envvar="PEQUOD_ABANDON_AFTER",
+            help="How long to try to delete the objects of a deleted ResourceGraph that may not be "
+            "deleted, before they are left behind.",
+        ),
+    ] = "10m",
+    evaluator: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="PEQUOD_EVALUATOR",
+            help="The program that evaluates CEL; built into the cache when absent.",
+        ),
+    ] = None,
     log_level: Annotated[
         LogLevel, typer.Option(envvar="PEQUOD_LOG_LEVEL", help="The least that is worth a line.")
     ] = "info",
@@ -114,7 +162,9 @@ def operator(  # noqa: PLR0913 -- a signature is the command line
     Every option can be set by the environment variable shown beside it.
     """
     from pequod.base import logs
-    from pequod.operator import Settings
+    from pequod.controllers.platform.identity import IdentityRules
+    from pequod.controllers.platform.limits import NamespaceLimits
+    from pequod.settings import Settings
 
     settings = Settings(
         kubeconfig=kubeconfig,
@@ -126,6 +176,10 @@ def operator(  # noqa: PLR0913 -- a signature is the command line
         metrics=_address("--metrics-address", metrics_address),
         probe_interval=_period("--cluster-probe-interval", cluster_probe_interval),
         allow_local_clusters=allow_local_clusters,
+        identity=IdentityRules(mode=identity, default_account=default_service_account),
+        limits=NamespaceLimits(graphs=max_graphs_per_namespace, objects=max_objects_per_namespace),
+        abandon_after=_period("--abandon-after", abandon_after),
+        evaluator=evaluator or _built_evaluator(),
     )
     logs.set_up(level=log_level, style=log_format)
     with terminal.explained():
@@ -153,6 +207,22 @@ async def _run(settings: "Settings") -> None:
             f"the operator cannot listen on {error}: another program does, or it may not",
             "Choose another --health-address or --metrics-address, or `off`.",
         )
+
+
+def _built_evaluator() -> Path | None:
+    """The evaluator of the cache, built into it if need be; None where that is not possible."""
+    from pequod.dev.failure import DevError
+    from pequod.dev.programs import find_evaluator
+
+    async def find() -> Path:
+        with terminal.build_progress() as report:
+            return await find_evaluator(report)
+
+    try:
+        return asyncio.run(find())
+    except DevError as error:
+        terminal.errors.print(f"CEL cannot be evaluated: {error.problem}. {error.next_step}")
+        return None
 
 
 def _address(option: str, text: str) -> "Address | None":

@@ -8,11 +8,15 @@ from typing import Any
 import yaml
 
 from pequod.api import KINDS
+from pequod.crd import admission, children
 from pequod.crd.definition import custom_resource_definition
 from pequod.crd.rbac import operator_rbac
 from pequod.crd.reference import reasons_page, reference_page
 
 ROOT = Path(__file__).parents[3]
+
+_FOLDERS = ("deploy/admission", "deploy/crds", "deploy/rbac", "docs/reference")
+"""Where every file is generated, or named below."""
 
 _BY_HAND = ("docs/reference/modules.md",)
 """Pages beside the generated ones that a person writes."""
@@ -28,13 +32,16 @@ def generated_files(root: Path) -> Iterator[tuple[Path, str]]:
         yield page, reference_page(resource)
     yield root / "docs/reference/reasons.md", reasons_page()
     yield root / "deploy/rbac/operator.yaml", _yaml(*operator_rbac())
+    roles = _yaml(*children.children_rbac(), about=children.ABOUT)
+    yield root / "deploy/rbac/children.yaml", roles
+    policy = _yaml(*admission.resourcegraph_admission(), about=admission.ABOUT)
+    yield root / "deploy/admission/resourcegraphs.yaml", policy
 
 
 def outdated_files(root: Path) -> list[Path]:
     """Files whose content differs, and files in the generated folders that nothing generates."""
     wanted = dict(generated_files(root))
-    folders = (root / "deploy/crds", root / "deploy/rbac", root / "docs/reference")
-    present = {path for folder in folders for path in folder.glob("*") if path.is_file()}
+    present = {path for name in _FOLDERS for path in (root / name).glob("*") if path.is_file()}
     present -= {root / name for name in _BY_HAND}
     differing = {path for path, text in wanted.items() if not _holds(path, text)}
     return sorted(differing | (present - wanted.keys()))
@@ -67,11 +74,13 @@ def _holds(path: Path, text: str) -> bool:
     return path.is_file() and path.read_text() == text
 
 
-def _yaml(*documents: dict[str, Any]) -> str:
+def _yaml(*documents: dict[str, Any], about: str = "") -> str:
     text: str = yaml.dump_all(
         documents, Dumper=yaml.CSafeDumper, sort_keys=False, allow_unicode=True, width=100
     )
-    return f"# Generated from the sources by `make generate`; do not edit.\n{text}"
+    comment = "".join(f"# {line}".rstrip() + "\n" for line in about.splitlines())
+    gap = "#\n" if comment else ""
+    return f"# Generated from the sources by `make generate`; do not edit.\n{gap}{comment}{text}"
 
 
 if __name__ == "__main__":

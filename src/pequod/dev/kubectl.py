@@ -38,13 +38,18 @@ class Kubectl:
             arguments = ("apply", "--server-side", "--validate=false", "--filename=-")
             await self.run(*arguments, stdin=document.encode())
 
-    async def apply_folder(self, folder: Path) -> str:
-        """Apply every manifest of a folder, and return what kubectl says about them."""
-        return await self.run("apply", "--server-side", f"--filename={folder}")
+    async def apply_folders(self, *folders: Path) -> str:
+        """Apply every manifest of some folders, and return what kubectl says about them."""
+        names = (f"--filename={folder}" for folder in folders)
+        return await self.run("apply", "--server-side", *names)
 
-    async def install_crds(self) -> str:
-        """Apply our CRDs, return once their kinds can be found, and say what was done."""
-        said = await self.apply_folder(shipped("deploy/crds"))
+    async def install_kinds(self) -> str:
+        """Apply our CRDs and the policy over who writes what, and say what was done.
+
+        Afterwards the kinds can be found. The policy takes effect a moment later; it only keeps
+        others from writing, so nothing of ours has to wait for it.
+        """
+        said = await self.apply_folders(shipped("deploy/admission"), shipped("deploy/crds"))
         ours = {resource.definition.name for resource in KINDS}
         try:
             async with asyncio.timeout(_DISCOVERY_TIMEOUT):

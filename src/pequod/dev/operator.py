@@ -44,9 +44,8 @@ def operator(plan: Plan) -> Component:
 
 async def write_operator_account(plan: Plan, kubectl: Kubectl, *, name: str) -> None:
     """Make the operator's account as a cluster of yours has it, and a kubeconfig for it."""
-    manifest = shipped("deploy/rbac/operator.yaml")
-    await kubectl.run("apply", "--server-side", f"--filename={manifest}")
-    namespace, account = await asyncio.to_thread(_account, manifest)
+    await kubectl.apply_folders(shipped("deploy/rbac"))
+    namespace, account = await asyncio.to_thread(_account, shipped("deploy/rbac/operator.yaml"))
     arguments = ("create", "token", account, f"--namespace={namespace}")
     token = await kubectl.run(*arguments, f"--duration={_A_YEAR}")
     content = token_kubeconfig(

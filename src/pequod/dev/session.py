@@ -30,7 +30,7 @@ async def session(wish: Wish, found: Programs) -> AsyncIterator[ControlPlane]:
     try:
         async with _first_that_starts(wish, found, instance, state) as plane:
             if wish.crds or wish.operator:
-                await plane.kubectl.install_crds()
+                await plane.kubectl.install_kinds()
             if wish.operator:
                 with patience(plane):
                     await plane.run_operator(name=wish.name)

@@ -19,7 +19,7 @@ class Wish:
     port: int = 0
     """Port of the API server; a free one for 0."""
     crds: bool = False
-    """Whether our CRDs are there from the start."""
+    """Whether our CRDs and the admission policy are there from the start."""
     operator: bool = False
     """Whether the operator runs as well; it needs the CRDs."""
     api_server: tuple[str, ...] = ()

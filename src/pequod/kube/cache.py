@@ -92,6 +92,12 @@ class Projection(Generic[T]):
     type: type[T]
     metadata_only: bool = False
     """Let the API server send metadata only."""
+    read: Callable[[bytes | msgspec.Raw], T] | None = None
+    """What makes a projection of an object where more than picking fields is to be done."""
+
+    def reader(self) -> Callable[[bytes | msgspec.Raw], T]:
+        """What makes a projection of the bytes of an object."""
+        return self.read or msgspec.json.Decoder(self.type).decode
 
     @property
     def accept(self) -> tuple[str, str]:
@@ -117,7 +123,7 @@ class Cache(Generic[T]):
         self.failure: KubeError | None = None
         """Why nothing is heard at the moment."""
         self._watch = source
-        self._decoder = msgspec.json.Decoder(projection.type)
+        self._decode = projection.reader()
         self._entries: dict[Key, T | Unreadable] = {}
         self._listeners: list[Listener[T]] = []
         self._indexes: dict[str, tuple[Index[T], defaultdict[str, set[Key]]]] = {}
@@ -196,7 +202,7 @@ class Cache(Generic[T]):
 
     def observe(self, answer: bytes) -> T:
         """Take in an answer of the API server, which may be newer than what the watch has told."""
-        value = self._decoder.decode(answer)
+        value = self._decode(answer)
         key = _key(value)
         before = self._entries.get(key)
         if key in self._writing:
@@ -231,10 +237,9 @@ class Cache(Generic[T]):
         after = self._entries.get(key)
         if after is not before:
             ours = (
-                before is not None
-                and after is not None
+                after is not None
                 and after.metadata.resource_version == answered
-                and not _touched_by_others(before, after)
+                and (before is None or not _touched_by_others(before, after))
             )
             self._tell(Change(key, before, after, ours))
 
@@ -328,7 +333,7 @@ class Cache(Generic[T]):
     def _read(self, raw: msgspec.Raw) -> T | Unreadable | None:
         """An object as its type; when it does not fit, what can be known of it all the same."""
         try:
-            return self._decoder.decode(raw)
+            return self._decode(raw)
         except MISFITS as error:
             problem = one_line(str(error), 512)
         _unreadable.labels(self.kind.resource).inc()

@@ -156,8 +156,12 @@ class Client:
         type: Any = Object,  # noqa: A002 -- the overloads say which
     ) -> Any:
         """An object as it is now: a read that sees every write before it."""
+        return decoded(await self.get_bytes(kind, name, namespace=namespace), type)
+
+    async def get_bytes(self, kind: Kind, name: str, *, namespace: str | None = None) -> bytes:
+        """The same, not decoded."""
         path = kind.path(namespace=namespace, name=name)
-        return decoded(await self._send("GET", path, kind, verb="get"), type)
+        return await self._send("GET", path, kind, verb="get")
 
     async def page(
         self,
@@ -278,8 +282,11 @@ class Client:
         namespace: str | None = None,
         propagation: Propagation = "Background",
         dry_run: bool = False,
-    ) -> None:
-        """Delete one object; another one of the same name is a conflict."""
+    ) -> bytes:
+        """Delete one object; another one of the same name is a conflict.
+
+        The answer is a Status when the object is gone, and the object while something holds it.
+        """
         options: Object = {
             "kind": "DeleteOptions",
             "apiVersion": "v1",
@@ -289,7 +296,7 @@ class Client:
         if dry_run:
             options["dryRun"] = ["All"]
         path = kind.path(namespace=namespace, name=name)
-        await self._write("DELETE", path, kind, _encoder.encode(options), verb="delete")
+        return await self._write("DELETE", path, kind, _encoder.encode(options), verb="delete")
 
     async def read(self, path: str, type: type[T], *, accept: str = "") -> T:  # noqa: A002
         """What is at a path that is no object: versions, discovery, health."""

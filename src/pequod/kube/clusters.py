@@ -30,6 +30,8 @@ class Clusters:
         self._fence = fence
         self._resolver = resolver
         self._connections: dict[Key, _Connection] = {}
+        self._confirmed: dict[Key, Client] = {}
+        """The connections that are known to lead to the cluster that was registered."""
         self._background = Background()
 
     def known(self, key: Key, version: str) -> Client | None:
@@ -47,8 +49,23 @@ class Clusters:
         self._connections[key] = _Connection(version, client)
         return client
 
+    def confirm(self, key: Key) -> None:
+        """The cluster at the end of a connection is the one that it is meant to be."""
+        connection = self._connections.get(key)
+        if connection is not None:
+            self._confirmed[key] = connection.client
+
+    def doubt(self, key: Key) -> None:
+        """Whether the right cluster is at the end of a connection is not known any more."""
+        self._confirmed.pop(key, None)
+
+    def confirmed(self, key: Key) -> Client | None:
+        """The connection of a cluster that objects may be written to."""
+        return self._confirmed.get(key)
+
     def drop(self, key: Key) -> None:
         """Close a connection that nobody may use any more."""
+        self._confirmed.pop(key, None)
         connection = self._connections.pop(key, None)
         if connection is not None:
             closing = connection.client.transport.close()
@@ -59,6 +76,7 @@ class Clusters:
         for connection in self._connections.values():
             await connection.client.transport.close()
         self._connections.clear()
+        self._confirmed.clear()
         await self._background.close()
 
     def drop_all(self) -> None:

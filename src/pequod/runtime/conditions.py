@@ -7,6 +7,7 @@
 """
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from datetime import datetime
 from typing import Literal
 
@@ -106,10 +107,15 @@ class Conditions:
             self._known.pop(name, None)
 
 
-def news(before: Sequence[Condition], after: Sequence[Condition]) -> list[Condition]:
+def news(
+    before: Sequence[Condition],
+    after: Sequence[Condition],
+    quiet: AbstractSet[str] = frozenset(),
+) -> list[Condition]:
     """The conditions worth an event: those whose status or reason changed.
 
-    The summary is news only when no step said the same thing, and an unknown never is.
+    The summary is news only when no step said the same thing. An unknown never is, nor that one
+    of the quiet ones has become true, nor that something is still going on.
     """
     old = {condition.type: (condition.status, condition.reason) for condition in before}
     changed = [
@@ -117,6 +123,8 @@ def news(before: Sequence[Condition], after: Sequence[Condition]) -> list[Condit
         for condition in after
         if condition.status != "Unknown"
         and condition.type not in {RECONCILING, STALLED}
+        and not (condition.status == "True" and condition.type in quiet)
+        and not (condition.status == "False" and condition.reason in reasons.ON_THE_WAY)
         and old.get(condition.type) != (condition.status, condition.reason)
     ]
     told = {(c.reason, c.message) for c in changed if c.type != READY}

@@ -1,9 +1,10 @@
 """What a reconciler has besides the object: its steps, its clock, what it depends on."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Literal
 
 from pequod.api import reasons
 from pequod.api.reasons import Reason
@@ -13,6 +14,15 @@ from pequod.kube.objects import Key, Named
 from pequod.runtime.conditions import Conditions
 from pequod.runtime.dependencies import Dependencies
 from pequod.runtime.verdicts import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Remark:
+    """Something to tell about an object that no condition says."""
+
+    type: Literal["Normal", "Warning"]
+    reason: Reason
+    note: str
 
 
 @dataclass(slots=True)
@@ -26,12 +36,25 @@ class Step:
 class Context:
     """One pass over one object."""
 
-    def __init__(self, key: Key, conditions: Conditions, dependencies: Dependencies) -> None:
+    def __init__(
+        self,
+        key: Key,
+        conditions: Conditions,
+        dependencies: Dependencies,
+        save: Callable[[], Awaitable[bool]],
+    ) -> None:
         self.key = key
         self._conditions = conditions
         self._dependencies = dependencies
+        self.save = save
+        """Publish the status as it is now, before the pass goes on: intent before action.
+
+        Returns whether that took a write, which the API server has accepted for this very object.
+        """
         self.needed: set[tuple[Kind, Key]] = set()
         """What the object has turned out to depend on."""
+        self.remarks: list[Remark] = []
+        """What there is to tell when the pass has ended."""
 
     @property
     def now(self) -> datetime:
@@ -50,6 +73,15 @@ class Context:
                 self._conditions.mark(name, "False", reason, message)
                 raise
         self._conditions.mark(name, "True", step.reason, step.message)
+
+    def tell(
+        self,
+        reason: Reason,
+        note: str,
+        type: Literal["Normal", "Warning"] = "Normal",  # noqa: A002 -- the Event's own word
+    ) -> None:
+        """Tell something about the object as an event, whatever its conditions say."""
+        self.remarks.append(Remark(type, reason, note))
 
     async def observed(self, kind: Kind, key: Key) -> Named | None:
         """The metadata of an object that this one refers to; its changes wake this one."""

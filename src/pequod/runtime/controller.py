@@ -32,8 +32,8 @@ from pequod.kube.objects import Key
 from pequod.runtime.conditions import Conditions
 from pequod.runtime.context import Context, explained
 from pequod.runtime.dependencies import Dependencies
-from pequod.runtime.events import Recorder
-from pequod.runtime.publisher import Publisher, copied
+from pequod.runtime.events import Recorder, remarked
+from pequod.runtime.publisher import Published, Publisher, copied
 from pequod.runtime.queue import Priority, Queue
 from pequod.runtime.reconciler import R, Reconciler
 from pequod.runtime.verdicts import Result, Stalled, Waiting
@@ -63,6 +63,18 @@ class Outcome:
 
     result: str
     after: float | None = None
+
+
+@dataclass(slots=True)
+class _Pass(Generic[R]):
+    """One pass: the object as it is stored, and as it is to be."""
+
+    found: R
+    object: R
+
+
+class OvertakenError(Exception):
+    """Somebody changed or removed the object in the middle of a pass: it begins anew."""
 
 
 class PassTimedOutError(Exception):
@@ -100,11 +112,17 @@ class Controller(Generic[R]):
             self._cache.add_index(name, index)
         self._queue: Queue[Key] = Queue(self.name, backoff)
         self._dependencies = Dependencies(caches, self._queue.add)
-        self._publisher = Publisher(caches.client, self.kind, self._cache, recorder)
+        self._recorder = recorder
+        self._publisher = Publisher(
+            caches.client, self.kind, self._cache, recorder, quiet=reconciler.quiet
+        )
+        reconciler.attach(self._queue.add, self._cache)
         self._unreadable: dict[Key, tuple[str, str]] = {}
         """What was said about objects that cannot be read: once is enough."""
         self._conflicts: dict[Key, int] = {}
         """How often in a row the status of an object could not be written."""
+        self._published: dict[Key, float] = {}
+        """When the status of an object was last written."""
         self._stopping = False
 
     @property
@@ -140,6 +158,7 @@ class Controller(Generic[R]):
             self._queue.clear()
             self._unreadable.clear()
             self._conflicts.clear()
+            self._published.clear()
             self._reconciler.reset()
 
     async def drain(self, within: float) -> None:
@@ -183,7 +202,7 @@ class Controller(Generic[R]):
         ):
             try:
                 result = await self._pass(key)
-            except ConflictError:
+            except (ConflictError, OvertakenError):
                 # Somebody was faster; what they wrote is known by now.
                 result = "conflict"
                 self._conflicts[key] = self._conflicts.get(key, 0) + 1
@@ -245,17 +264,50 @@ class Controller(Generic[R]):
         return held if finalizer in held.metadata.finalizers else None
 
     async def _reconcile(self, key: Key, found: R, object_: R) -> str:
+        work = _Pass(found, object_)
         settled = self._conditions(found)
-        context = Context(key, settled, self._dependencies)
+        context = self._context(key, work, settled)
         outcome = await self._judged(settled, self._reconciler.reconcile(object_, context))
         self._dependencies.settle(key, context.needed)
-        object_.status.conditions = settled.result()
         object_.status.observed_generation = found.metadata.generation
         object_.status.last_handled_reconcile_at = (
             found.metadata.annotations.get(REQUESTED, "")[:_LONGEST_REQUEST]
             or object_.status.last_handled_reconcile_at
         )
-        await self._publish(key, found, object_)
+        return await self._told(key, work, settled, context, outcome)
+
+    def _context(self, key: Key, work: "_Pass[R]", settled: Conditions) -> Context:
+        async def save() -> bool:
+            try:
+                published = await self._publish(key, work.found, work.object)
+            except ConflictError as error:
+                raise OvertakenError from error
+            stored = self._cache.get(key)
+            if published == "gone" or stored is None or isinstance(stored, Unreadable):
+                raise OvertakenError
+            work.found = stored
+            return published == "written"
+
+        return Context(key, settled, self._dependencies, save)
+
+    async def _told(
+        self,
+        key: Key,
+        work: "_Pass[R]",
+        settled: Conditions,
+        context: Context,
+        outcome: Outcome,
+    ) -> str:
+        """Publish how a pass has ended; while an object is moving, not more often than it may."""
+        work.object.status.conditions = settled.result()
+        for remark in context.remarks:
+            self._recorder.record(remarked(work.found, remark))
+        moving = outcome.result in {"waiting", "error"}
+        wait = self._published.get(key, 0.0) + self._reconciler.pace(work.found) if moving else 0.0
+        if (left := wait - asyncio.get_running_loop().time()) > 0:
+            self._queue.add_after(key, left)
+        else:
+            await self._publish(key, work.found, work.object)
         self._schedule(key, outcome)
         return outcome.result
 
@@ -281,7 +333,7 @@ class Controller(Generic[R]):
         except Stalled as verdict:
             settled.stalls(verdict.reason, verdict.message)
             return Outcome("stalled")
-        except FencedError:
+        except (FencedError, OvertakenError):
             raise
         except Exception as error:  # noqa: BLE001 -- one object's failure is nobody else's
             reason, message = explained(error)
@@ -289,29 +341,28 @@ class Controller(Generic[R]):
             if reason == reasons.INTERNAL_ERROR:
                 _log.warning("unexpected error", at=_frames(error))
             settled.fails(reason, message)
-        else:
-            settled.succeeded(result.message)
-            return Outcome("success", result.after)
-        return Outcome("error")
+            return Outcome("error", getattr(error, "retry_after", None))
+        settled.succeeded(result.message)
+        return Outcome("success", result.after)
 
     async def _finalize(self, key: Key, found: R, object_: R) -> str:
         """Take back what was done, then let the object go."""
         finalizer = self._reconciler.finalizer
         if finalizer is None or finalizer not in found.metadata.finalizers:
             return "deleted"
+        work = _Pass(found, object_)
         settled = self._conditions(found)
-        context = Context(key, settled, self._dependencies)
+        context = self._context(key, work, settled)
         outcome = await self._judged(settled, self._reconciler.finalize(object_, context))
         self._dependencies.settle(key, context.needed)
-        if outcome.result == "success":
-            left = [name for name in found.metadata.finalizers if name != finalizer]
-            await self._publisher.set_finalizers(found, left)
-            self._queue.forget(key)
-            return "finalized"
-        object_.status.conditions = settled.result()
-        await self._publish(key, found, object_)
-        self._schedule(key, outcome)
-        return outcome.result
+        if outcome.result != "success":
+            return await self._told(key, work, settled, context, outcome)
+        for remark in context.remarks:
+            self._recorder.record(remarked(found, remark))
+        left = [name for name in work.found.metadata.finalizers if name != finalizer]
+        await self._publisher.set_finalizers(work.found, left)
+        self._queue.forget(key)
+        return "finalized"
 
     async def _report_unreadable(self, key: Key, found: Unreadable) -> str:
         """Say so in the object itself, as far as an object that cannot be read can be told."""
@@ -327,14 +378,20 @@ class Controller(Generic[R]):
         self._unreadable[key] = said
         return "unreadable"
 
-    async def _publish(self, key: Key, found: R, object_: R) -> None:
+    async def _publish(self, key: Key, found: R, object_: R) -> Published:
         conflicts = self._conflicts.get(key, 0)
-        await self._publisher.publish(found, object_.status, conflicts=conflicts)
+        published = await self._publisher.publish(found, object_.status, conflicts=conflicts)
+        if published == "written":
+            self._published[key] = asyncio.get_running_loop().time()
         self._conflicts.pop(key, None)
+        return published
 
     def _schedule(self, key: Key, outcome: Outcome) -> None:
         if outcome.result == "error":
-            self._queue.retry(key)
+            if outcome.after is None:
+                self._queue.retry(key)
+            else:
+                self._queue.add_after(key, outcome.after)
             return
         self._queue.succeeded(key)
         self._queue.add_after(key, min(outcome.after or RESYNC, spread(RESYNC)))
@@ -343,7 +400,7 @@ class Controller(Generic[R]):
         return Conditions(
             found.status.conditions,
             generation=found.metadata.generation,
-            steps=self._reconciler.kind.definition.conditions,
+            steps=self._reconciler.steps(found),
             now=datetime.now(UTC),
         )
 
@@ -352,6 +409,7 @@ class Controller(Generic[R]):
         self._dependencies.settle(key, frozenset())
         self._unreadable.pop(key, None)
         self._conflicts.pop(key, None)
+        self._published.pop(key, None)
         self._reconciler.forget(key)
 
 

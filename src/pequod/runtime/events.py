@@ -19,6 +19,7 @@ from pequod.kube.client import Client, Write
 from pequod.kube.errors import FencedError, KubeError, NotFoundError
 from pequod.kube.kinds import EVENTS
 from pequod.kube.objects import Object, micro_time
+from pequod.runtime.context import Remark
 
 CONTROLLER = "pequod.io/operator"
 SERIES = 600.0
@@ -46,11 +47,13 @@ class Happening:
     reason: str
     action: str
     note: str
+    distinct: bool = False
+    """Whether another note makes it another happening."""
 
     @property
-    def series(self) -> tuple[str, str, str]:
+    def series(self) -> tuple[str, str, str, str]:
         """What makes two of them one and the same, told twice."""
-        return (self.about["uid"], self.reason, self.action)
+        return (self.about["uid"], self.reason, self.action, self.note if self.distinct else "")
 
 
 @dataclass(slots=True)
@@ -74,7 +77,7 @@ class Recorder:
         self._client = client
         self._instance = instance[:128]
         self._backlog: asyncio.Queue[Happening] = asyncio.Queue(_BACKLOG)
-        self._series: dict[tuple[str, str, str], _Series] = {}
+        self._series: dict[tuple[str, str, str, str], _Series] = {}
         self._allowances: dict[str, _Allowance] = {}
 
     def record(self, happening: Happening) -> None:
@@ -160,6 +163,33 @@ class Recorder:
 
 def happenings(resource: Resource[Any, Any], news: list[Condition]) -> list[Happening]:
     """What to tell about the conditions of an object that changed."""
+    return [
+        Happening(
+            about=_about(resource),
+            namespace=resource.metadata.namespace or "default",
+            type="Normal" if condition.status == "True" else "Warning",
+            reason=_reason(condition),
+            action=condition.type,
+            note=condition.message or f"{condition.type} is {condition.status}",
+        )
+        for condition in news
+    ]
+
+
+def remarked(resource: Resource[Any, Any], remark: Remark) -> Happening:
+    """What a reconciler has to tell besides."""
+    return Happening(
+        about=_about(resource),
+        namespace=resource.metadata.namespace or "default",
+        type=remark.type,
+        reason=remark.reason,
+        action="Reconcile",
+        note=remark.note,
+        distinct=True,
+    )
+
+
+def _about(resource: Resource[Any, Any]) -> Object:
     metadata = resource.metadata
     about: Object = {
         "apiVersion": resource.api_version,
@@ -169,17 +199,7 @@ def happenings(resource: Resource[Any, Any], news: list[Condition]) -> list[Happ
     }
     if metadata.namespace:
         about["namespace"] = metadata.namespace
-    return [
-        Happening(
-            about=about,
-            namespace=metadata.namespace or "default",
-            type="Normal" if condition.status == "True" else "Warning",
-            reason=_reason(condition),
-            action=condition.type,
-            note=condition.message or f"{condition.type} is {condition.status}",
-        )
-        for condition in news
-    ]
+    return about
 
 
 def _reason(condition: Condition) -> str:

@@ -1,8 +1,9 @@
 """What an object says of itself, written: one patch for a pass, and none without a change."""
 
 from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 from contextlib import suppress
-from typing import Any, Generic
+from typing import Any, Generic, Literal
 
 import msgspec
 
@@ -19,25 +20,41 @@ from pequod.runtime.reconciler import R
 INSIST = 3
 """Conflicts in a row after which the version of the object no longer matters, only its UID."""
 
+Published = Literal["unchanged", "written", "gone"]
+"""What publishing a status has shown: nothing to write, a write, or that the object is gone."""
+
 
 class Publisher(Generic[R]):
     """Writes statuses and finalizers of one kind."""
 
-    def __init__(self, client: Client, kind: Kind, cache: Cache[R], recorder: Recorder) -> None:
+    def __init__(
+        self,
+        client: Client,
+        kind: Kind,
+        cache: Cache[R],
+        recorder: Recorder,
+        *,
+        quiet: AbstractSet[str] = frozenset(),
+    ) -> None:
         self._client = client
         self._kind = kind
         self._cache = cache
         self._recorder = recorder
+        self._quiet = quiet
 
-    async def publish(self, before: R, status: Status, *, conflicts: int = 0) -> None:
+    async def publish(self, before: R, status: Status, *, conflicts: int = 0) -> Published:
         """Make an object's status so, and tell what has changed about its conditions."""
-        old = plain(before.status)
-        patch = merge_patch(old, plain(status))
+        patch = merge_patch(plain(before.status), plain(status))
         if not patch:
-            return
-        await self._patch(before, {"status": patch}, part="status", insist=conflicts >= INSIST)
-        for happening in happenings(before, news(before.status.conditions, status.conditions)):
+            return "unchanged"
+        insist = conflicts >= INSIST
+        answer = await self._patch(before, {"status": patch}, part="status", insist=insist)
+        if answer is None:
+            return "gone"
+        changed = news(before.status.conditions, status.conditions, self._quiet)
+        for happening in happenings(before, changed):
             self._recorder.record(happening)
+        return "written"
 
     async def publish_unreadable(self, key: Key, found: Unreadable, status: Object) -> None:
         """Say in its status that an object cannot be read, whatever else stands there."""

@@ -1,12 +1,12 @@
 """What a controller of one kind has to say for itself."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from pequod.api.meta import Resource
-from pequod.kube.cache import Index
+from pequod.kube.cache import Cache, Index
 from pequod.kube.objects import Key
 from pequod.runtime.context import Context
 from pequod.runtime.triggers import Trigger
@@ -42,6 +42,11 @@ class Reconciler(ABC, Generic[R]):
     """By which words, besides their keys, objects of the kind are found."""
     triggers: tuple[Trigger[Any], ...] = ()
     """What else wakes objects of the kind."""
+    quiet: ClassVar[frozenset[str]] = frozenset()
+    """Conditions whose becoming true is no event: the reconciler tells more than they do."""
+
+    def attach(self, wake: Callable[[Key], None], cache: Cache[R]) -> None:
+        """Get to know how objects of the kind are woken, and what is known of all of them."""
 
     @abstractmethod
     async def reconcile(self, object_: R, ctx: Context) -> Result:
@@ -49,6 +54,14 @@ class Reconciler(ABC, Generic[R]):
 
     async def finalize(self, object_: R, ctx: Context) -> None:
         """Take back what was done; from the status alone, since everything else may be gone."""
+
+    def steps(self, object_: R) -> tuple[str, ...]:
+        """The conditions of an object, in the order of its steps."""
+        return type(object_).definition.conditions
+
+    def pace(self, object_: R) -> float:  # noqa: ARG002 -- for those who override it
+        """Seconds between two statuses of an object that is still moving."""
+        return 0.0
 
     def forget(self, key: Key) -> None:
         """An object is gone: drop whatever was remembered of it."""

@@ -146,3 +146,5 @@ def test_installing_asks_and_therefore_needs_a_terminal(
         "install", "--context=pequod-shared", "--yes", state=state, KUBECONFIG=kubeconfig
     )
     assert "transforms.platform.pequod.io" in installed.stdout
+    policy = "validatingadmissionpolicy.admissionregistration.k8s.io"
+    assert f"{policy}/resourcegraphs.platform.pequod.io" in installed.stdout

@@ -61,14 +61,14 @@ def _broken(kind: Kind) -> Iterator[tuple[int, Path_, object]]:
 
 @pytest.mark.parametrize("kind", kinds().values(), ids=lambda kind: kind.name)
 def test_a_value_outside_its_bounds_is_refused_with_the_path_of_its_field(
-    kind: Kind, api: Api, namespace: str
+    kind: Kind, as_operator: Api, namespace: str
 ) -> None:
     accepted = []
     unnamed = []
     cases = list(_broken(kind))
     for number, path, value in cases:
         sample = replaced(kind.samples()[number], path, value)
-        answer = api.create(kind.collection(namespace), sample, dry_run=True)
+        answer = as_operator.create(kind.collection(namespace), sample, dry_run=True)
         if answer.code < 400:
             accepted.append((path, str(value)[:80]))
         names = [step for step in path if isinstance(step, str)]

@@ -95,7 +95,7 @@ def test_the_columns_of_kubectl_get(kind: Kind, api: Api, namespace: str) -> Non
 
 @KINDS
 def test_a_status_goes_through_its_own_door_and_leaves_the_generation_alone(
-    kind: Kind, api: Api, namespace: str
+    kind: Kind, api: Api, as_operator: Api, namespace: str
 ) -> None:
     stored = _stored(kind, api, namespace)
     url = f"{kind.collection(namespace)}/{stored['metadata']['name']}"
@@ -108,7 +108,7 @@ def test_a_status_goes_through_its_own_door_and_leaves_the_generation_alone(
         "observedGeneration": 1,
     }
     patch = {"status": {"observedGeneration": 1, "conditions": [condition]}}
-    answer = api.patch(f"{url}/status", patch)
+    answer = as_operator.patch(f"{url}/status", patch)
     assert answer.code == 200, answer.message
     assert answer.body["metadata"]["generation"] == 1
     waited = api.kubectl(

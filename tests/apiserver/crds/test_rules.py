@@ -90,39 +90,39 @@ CHANGES = [
 
 @pytest.mark.parametrize("broken", BROKEN, ids=str)
 def test_a_broken_rule_is_refused_with_a_sentence_that_helps(
-    broken: Broken, api: Api, namespace: str
+    broken: Broken, as_operator: Api, namespace: str
 ) -> None:
     kind = kinds()[broken.kind]
     sample = replaced(kind.samples()[broken.sample], broken.path, broken.value)
-    answer = api.create(kind.collection(namespace), sample, dry_run=True)
+    answer = as_operator.create(kind.collection(namespace), sample, dry_run=True)
     assert answer.code == 422, answer.body
     assert broken.message in answer.message
 
 
 @pytest.mark.parametrize(("path", "value", "message"), CHANGES)
 def test_what_a_graph_belongs_to_cannot_change(
-    path: tuple[str, ...], value: object, message: str, api: Api, namespace: str
+    path: tuple[str, ...], value: object, message: str, as_operator: Api, namespace: str
 ) -> None:
     kind = kinds()["ResourceGraph"]
     sample = kind.samples()[0]
-    assert api.create(kind.collection(namespace), sample).code == 201
+    assert as_operator.create(kind.collection(namespace), sample).code == 201
     patch: Any = value
     for step in reversed(path):
         patch = {step: patch}
     url = f"{kind.collection(namespace)}/{sample['metadata']['name']}"
-    answer = api.patch(url, {"spec": patch})
+    answer = as_operator.patch(url, {"spec": patch})
     assert answer.code == 422, answer.body
     assert message in answer.message
 
 
 def test_the_uid_of_a_source_may_change_because_a_restored_backup_has_another(
-    api: Api, namespace: str
+    as_operator: Api, namespace: str
 ) -> None:
     kind = kinds()["ResourceGraph"]
     sample = kind.samples()[0]
-    assert api.create(kind.collection(namespace), sample).code == 201
+    assert as_operator.create(kind.collection(namespace), sample).code == 201
     url = f"{kind.collection(namespace)}/{sample['metadata']['name']}"
-    assert api.patch(url, {"spec": {"sourceRef": {"uid": "restored"}}}).code == 200
+    assert as_operator.patch(url, {"spec": {"sourceRef": {"uid": "restored"}}}).code == 200
 
 
 def test_every_rule_of_every_kind_is_broken_above() -> None:

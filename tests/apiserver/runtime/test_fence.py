@@ -10,8 +10,9 @@ from structlog.testing import capture_logs
 from clusters import Api
 from operators import ClusterObjects, operator_kubeconfig
 from pequod.kube.errors import FencedError
-from pequod.operator import Settings, operate
+from pequod.operator import operate
 from pequod.runtime.leader import Leadership
+from pequod.settings import Settings
 from waiting import until
 
 

@@ -23,8 +23,9 @@ def test_an_empty_tree_gets_a_crd_and_a_page_for_each_kind(
     assert {crd["metadata"]["name"] for crd in crds} == names
     pages = {path.stem for path in (tmp_path / "docs/reference").iterdir()}
     assert pages == {kind.definition.kind.lower() for kind in KINDS} | {"reasons"}
-    assert (tmp_path / "deploy/rbac/operator.yaml").exists()
-    assert capsys.readouterr().out.count("generated ") == 2 * len(KINDS) + 2
+    rights = ("rbac/operator", "rbac/children", "admission/resourcegraphs")
+    assert all((tmp_path / f"deploy/{name}.yaml").exists() for name in rights)
+    assert capsys.readouterr().out.count("generated ") == 2 * len(KINDS) + len(("reasons", *rights))
     assert generator.outdated_files(tmp_path) == []
 
 
@@ -32,12 +33,13 @@ def test_what_differs_or_does_not_belong_is_found_and_mended(tmp_path: Path) -> 
     generator.write(tmp_path)
     changed = tmp_path / "docs/reference/cluster.md"
     changed.write_text("something else")
-    foreign = tmp_path / "deploy/crds/old.yaml"
-    foreign.touch()
-    assert generator.outdated_files(tmp_path) == [foreign, changed]
+    foreign = [tmp_path / f"deploy/{name}/old.yaml" for name in ("admission", "crds", "rbac")]
+    for path in foreign:
+        path.touch()
+    assert generator.outdated_files(tmp_path) == [*foreign, changed]
     generator.write(tmp_path)
     assert generator.outdated_files(tmp_path) == []
-    assert not foreign.exists()
+    assert not any(path.exists() for path in foreign)
 
 
 def test_the_committed_files_are_up_to_date() -> None:
@@ -77,7 +79,9 @@ def test_the_operator_may_do_what_its_controllers_declare_and_no_more() -> None:
     }
     assert ("ajj.io", "clusters/status", "patch") in allowed
     assert not [entry for entry in allowed if "*" in entry]
-    assert not [entry for entry in allowed if entry[2] in {"delete", "impersonate", "update"}]
+    assert not [entry for entry in allowed if entry[2] in {"delete", "update"}]
+    impersonated = [entry[:2] for entry in allowed if entry[2] == "impersonate"]
+    assert impersonated == [("", "serviceaccounts")]
     assert documents["RoleBinding"]["metadata"]["namespace"] == "pequod-system"
 
 

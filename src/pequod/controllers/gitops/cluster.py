@@ -53,7 +53,9 @@ class ClusterReconciler(Reconciler[Cluster]):
 
             with ctx.step("Authorized") as authorized:
                 found = await self._probe.identity(client)
+                self._connections.doubt(ctx.key)
                 _require_same(cluster, found)
+                self._connections.confirm(ctx.key)
                 authorized.message = f"is the cluster {found.identity}"
 
         _note(cluster.status, answer, found)

@@ -50,6 +50,14 @@ class Connections:
             ctx.key, secret, reference
         )
 
+    def confirm(self, key: Key) -> None:
+        """The cluster is the one that was registered: graphs may use the connection."""
+        self._clusters.confirm(key)
+
+    def doubt(self, key: Key) -> None:
+        """Another cluster answers: nothing may be written to it."""
+        self._clusters.doubt(key)
+
     def forget(self, key: Key) -> None:
         """Close the connection of a Cluster that is gone."""
         self._clusters.drop(key)

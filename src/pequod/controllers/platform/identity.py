@@ -1,0 +1,143 @@
+"""In whose name a graph is executed, and how far that reaches."""
+
+import asyncio
+from dataclasses import dataclass
+
+from pequod.api import reasons
+from pequod.api.meta import ObjectReference
+from pequod.api.platform import ResourceGraph
+from pequod.controllers.platform.targets import Target
+from pequod.graph.reach import IdentityMode
+from pequod.kube.auth import Impersonation
+from pequod.kube.client import Client
+from pequod.kube.discovery import Discovery
+from pequod.kube.errors import NotFoundError, UnknownKindError
+from pequod.kube.kinds import SERVICE_ACCOUNTS
+from pequod.kube.objects import Key, Named
+from pequod.runtime.verdicts import Stalled, Waiting
+
+BELIEVED = 60.0
+"""Seconds for which it is believed that an account, or a source, is there."""
+AGAIN = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Actor:
+    """Whoever acts for a graph."""
+
+    client: Client
+    """On the cluster that the graph is executed on."""
+    home: Client
+    """On the cluster that the graph is stored on."""
+    name: str
+    """For people."""
+    who: str
+    """For answers that are remembered: one for each identity on each cluster."""
+    impersonated: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IdentityRules:
+    """What the operator's flags say about identities."""
+
+    mode: IdentityMode = "confined"
+    default_account: str = "default"
+
+
+class Identities:
+    """Finds out who acts."""
+
+    def __init__(self, own: Client, rules: IdentityRules) -> None:
+        self.rules = rules
+        self._own = own
+        self._discovery = Discovery(own)
+        self._seen: dict[tuple[str, ...], float] = {}
+
+    def actor(self, graph: ResourceGraph, target: Target) -> Actor:
+        """Who acts for a graph; whether they may is checked before they do anything."""
+        account = graph.spec.service_account_name
+        if account is None and self.rules.mode != "impersonate":
+            return self._operator(target)
+        name = account or self.rules.default_account
+        return self._account(target, Key(graph.metadata.namespace or "", name))
+
+    async def require(self, graph: ResourceGraph, target: Target) -> None:
+        """Be sure that somebody answers for a graph; raises a verdict when nobody does."""
+        account = graph.spec.service_account_name
+        if account is None:
+            await self._require_source(graph)
+            if self.rules.mode != "impersonate":
+                return
+            account = self.rules.default_account
+        await self._require_account(target, Key(graph.metadata.namespace or "", account))
+
+    def _operator(self, target: Target) -> Actor:
+        return Actor(
+            client=target.client,
+            home=self._own,
+            name="the operator's account",
+            who=f"{target.name}|",
+            impersonated=False,
+        )
+
+    def _account(self, target: Target, key: Key) -> Actor:
+        account = Impersonation.of_account(key.namespace, key.name)
+        return Actor(
+            client=target.client.acting_as(account),
+            home=self._own.acting_as(account),
+            name=f"ServiceAccount {key}",
+            who=f"{target.name}|{key}",
+            impersonated=True,
+        )
+
+    async def _require_account(self, target: Target, key: Key) -> None:
+        """An account that does not exist can be impersonated all the same: so it is looked for."""
+        word = ("account", target.name, str(key))
+        if self._is_believed(word):
+            return
+        try:
+            await target.client.get(SERVICE_ACCOUNTS, key.name, namespace=key.namespace, type=Named)
+        except NotFoundError as error:
+            raise Waiting(
+                reasons.ACCOUNT_NOT_FOUND,
+                f"ServiceAccount {key} does not exist; create it, or name another one in "
+                "spec.serviceAccountName",
+                after=AGAIN,
+            ) from error
+        self._believe(word)
+
+    async def _require_source(self, graph: ResourceGraph) -> None:
+        """A graph that nobody answers for is not executed with rights that are not its author's."""
+        source = graph.spec.source_ref
+        if source is not None:
+            word = ("source", source.kind, source.uid or "")
+            if self._is_believed(word):
+                return
+            if await self._lives(source):
+                self._believe(word)
+                return
+        raise Stalled(
+            reasons.NO_IDENTITY,
+            "the graph has no live source: name the account that it is executed for in "
+            "spec.serviceAccountName",
+        )
+
+    async def _lives(self, source: ObjectReference) -> bool:
+        try:
+            kind = await self._discovery.find(source.api_version, source.kind)
+            found = await self._own.get(kind, source.name, namespace=source.namespace, type=Named)
+        except (NotFoundError, UnknownKindError):
+            return False
+        return bool(source.uid) and found.metadata.uid == source.uid
+
+    def _is_believed(self, word: tuple[str, ...]) -> bool:
+        return self._seen.get(word, float("-inf")) > _clock() - BELIEVED
+
+    def _believe(self, word: tuple[str, ...]) -> None:
+        now = _clock()
+        self._seen = {key: at for key, at in self._seen.items() if at > now - BELIEVED}
+        self._seen[word] = now
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()

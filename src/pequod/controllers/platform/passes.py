@@ -1,0 +1,163 @@
+"""One pass over one graph: who acts, what is allowed, what is intended, then what is done."""
+
+import hashlib
+from dataclasses import dataclass
+
+import msgspec
+
+from pequod.api import reasons
+from pequod.api.platform import ACKNOWLEDGE_PRUNE, ResourceGraph
+from pequod.controllers.platform import reporting
+from pequod.controllers.platform.identity import Actor
+from pequod.controllers.platform.preparing import Preparation, Prepared, require_reach
+from pequod.controllers.platform.removing import Scene, still_there, told
+from pequod.controllers.platform.targets import Target
+from pequod.controllers.platform.views import POLL, LiveView
+from pequod.graph.access import Need, described
+from pequod.graph.applying import Applier
+from pequod.graph.executor import Execution, Outcome
+from pequod.graph.model import Plan, Ref
+from pequod.graph.probes import Cel, Probes
+from pequod.graph.prune import braked, listed
+from pequod.graph.reach import Reach
+from pequod.graph.run import Run
+from pequod.runtime.context import Context
+from pequod.runtime.verdicts import Waiting
+
+DENIED_AGAIN = 30.0
+"""Seconds after which rights that were missing are looked for again."""
+
+
+@dataclass(slots=True, kw_only=True)
+class GraphPass:
+    """Everything that one pass over a graph needs."""
+
+    graph: ResourceGraph
+    run: Run
+    plan: Plan
+    target: Target
+    actor: Actor
+    scene: Scene
+    reach: Reach
+    cel: Cel | None
+    ctx: Context
+
+    async def prepare(self) -> Prepared:
+        """The nodes, ready to be executed; raises a verdict when some are out of reach."""
+        preparation = Preparation(self.run, self.target, self.actor, self.reach, self.ctx)
+        prepared = await preparation.prepared(self.plan)
+        require_reach(prepared)
+        return prepared
+
+    async def execute(self, prepared: Prepared) -> Outcome:
+        """Write the intent down, then bring every node as far as it comes now."""
+        children, kinds = self.target.children, prepared.kinds()
+        children.need(self.run.graph, kinds)
+        watched = await children.watched(kinds)
+        view = LiveView(self.run, children, watched)
+        polled = await view.poll([*prepared.members.values()], self.actor)
+        execution = Execution(
+            self.run,
+            self.plan,
+            prepared.members,
+            applier=Applier(self.actor.client, children),
+            probes=Probes(self.actor.client, self.cel, owner=self.run.namespace),
+            view=view,
+        )
+        if execution.has_work():
+            await self.scene.answerable()
+            await self._require_rights(prepared)
+            await self._intend(prepared)
+        outcome = await execution.run()
+        outcome.failed |= prepared.unusable
+        if polled:
+            outcome.wake_by(POLL)
+        self._tell(outcome, prepared)
+        return outcome
+
+    async def _require_rights(self, prepared: Prepared) -> None:
+        """Everything that the identity lacks, found before the first write."""
+        needs = {
+            Need(verb, member.kind.group, member.kind.plural, member.ref.namespace, member.ref.name)
+            for member in prepared.members.values()
+            for verb in _verbs(member.node.apply_policy.mode)
+        }
+        denied = await self.target.access.denied(self.actor.client, self.actor.who, needs)
+        if denied:
+            self.target.access.forget(self.actor.who)
+            raise Waiting(
+                reasons.FORBIDDEN,
+                f"{self.actor.name} may not {described(denied)}; grant that with a Role and a "
+                "RoleBinding, or name another account in spec.serviceAccountName",
+                after=DENIED_AGAIN,
+            )
+
+    async def _intend(self, prepared: Prepared) -> None:
+        """Store what is about to be made, and be sure that the graph is still there."""
+        if self.run.inventory.widen(prepared.intents(self.plan)):
+            self.run.stored = False
+        if not self.run.stored:
+            self.graph.status.phase = "Executing"
+            reporting.fill(self.graph, self.run)
+            self.run.confirmed |= await self.ctx.save()
+            self.run.stored = True
+        if not self.run.confirmed:
+            await self.scene.confirm()
+            self.run.confirmed = True
+
+    def _tell(self, outcome: Outcome, prepared: Prepared) -> None:
+        if outcome.applied:
+            refs = [prepared.members[id_].ref for id_ in outcome.applied]
+            self.ctx.tell(reasons.APPLIED, f"applied: {listed(refs, 20)}")
+        if any(one.reason == reasons.FORBIDDEN for one in outcome.failed.values()):
+            self.target.access.forget(self.actor.who)
+
+    async def prune(self, prepared: Prepared) -> str:
+        """Take away what no node asks for any more; raises a verdict while something is left."""
+        wanted = {member.ref.id for member in prepared.members.values()}
+        wanted |= self._unusable(prepared)
+        stale = self.run.inventory.stale(wanted)
+        if not stale:
+            return "nothing is left over"
+        kept = len(self.run.inventory) - len(stale)
+        emptied = not self.plan.order and self.graph.spec.allow_empty
+        problem = braked(stale, kept, emptied=emptied)
+        if problem and not self._acknowledged():
+            raise Waiting(reasons.PRUNE_BLOCKED, f"this change {problem}; {self._way_out()}")
+        removed = await self.scene.take_away(stale, None, also=prepared.kinds())
+        for reason, note in told(removed):
+            self.ctx.tell(reason, note)
+        if not removed.complete:
+            raise still_there(removed, doing=reasons.PRUNING)
+        return f"taken away: {listed([Ref.of(entry.id) for entry in stale])}"
+
+    def _unusable(self, prepared: Prepared) -> set[str]:
+        """The objects of nodes that cannot be executed now: they are wanted all the same."""
+        return {entry.id for entry in self.run.inventory if entry.node in prepared.unusable}
+
+    def _acknowledged(self) -> bool:
+        return self.graph.metadata.annotations.get(ACKNOWLEDGE_PRUNE) == self.revision
+
+    def _way_out(self) -> str:
+        metadata, source = self.graph.metadata, self.graph.spec.source_ref
+        kind, name, namespace = "resourcegraph", metadata.name, metadata.namespace
+        if source is not None:
+            kind, name, namespace = source.kind.lower(), source.name, source.namespace
+        place = f"-n {namespace} " if namespace else ""
+        return (
+            f"if that is meant, run `kubectl annotate --overwrite {kind} {place}{name} "
+            f"{ACKNOWLEDGE_PRUNE}={self.revision}`"
+        )
+
+    @property
+    def revision(self) -> str:
+        """What an agreement is bound to: the digest of the rendering, or of the nodes."""
+        known = self.graph.spec.metadata.render_hash
+        if known:
+            return known
+        body = msgspec.json.encode(self.graph.spec.nodes, order="deterministic")
+        return hashlib.sha256(body).hexdigest()[:16]
+
+
+def _verbs(mode: str) -> tuple[str, ...]:
+    return ("get",) if mode == "Observe" else ("create", "patch")

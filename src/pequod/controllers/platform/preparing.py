@@ -1,0 +1,207 @@
+"""The nodes of a graph, ready to be executed: kinds found, objects made, limits of reach kept."""
+
+import asyncio
+from base64 import b64decode
+from binascii import Error as BadBase64
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+import msgspec
+
+from pequod.api import reasons
+from pequod.api.graph import Node
+from pequod.controllers.platform.identity import Actor
+from pequod.controllers.platform.targets import Target
+from pequod.graph.desired import (
+    Desired,
+    UnusableObjectError,
+    desired,
+    reference,
+    with_sensitive,
+)
+from pequod.graph.executor import Member
+from pequod.graph.inventory import Intent
+from pequod.graph.model import Plan
+from pequod.graph.reach import Reach
+from pequod.graph.record import Problem
+from pequod.graph.run import Run
+from pequod.kube.client import Client
+from pequod.kube.errors import NotFoundError, UnknownKindError
+from pequod.kube.kinds import SECRETS, Kind
+from pequod.kube.objects import Key, Metadata
+from pequod.runtime.context import Context
+from pequod.runtime.verdicts import Stalled
+
+AGAIN = 30.0
+
+
+class _Secret(msgspec.Struct, frozen=True):
+    metadata: Metadata
+    data: dict[str, str] | None = None
+
+
+class Sensitive:
+    """The Secrets that hold sensitive parts: each is read once in a pass, in the tenant's name."""
+
+    def __init__(self, client: Client, namespace: str) -> None:
+        self._client = client
+        self._namespace = namespace
+        self._reading: dict[str, asyncio.Task[_Secret]] = {}
+
+    async def part(self, node: Node) -> tuple[bytes, str]:
+        """The sensitive part of a node, and where it stands."""
+        assert node.object_from is not None, "asked for by those that have one"
+        reference_ = node.object_from.secret_ref
+        where = f"Secret/{self._namespace}/{reference_.name}, key {reference_.key},"
+        secret = await self._secret(reference_.name)
+        encoded = (secret.data or {}).get(reference_.key)
+        if encoded is None:
+            raise UnusableObjectError(f"{where} does not exist")
+        try:
+            return b64decode(encoded), where
+        except (BadBase64, ValueError) as error:
+            raise UnusableObjectError(f"{where} cannot be decoded") from error
+
+    async def _secret(self, name: str) -> _Secret:
+        reading = self._reading.get(name)
+        if reading is None:
+            coroutine = self._client.get(SECRETS, name, namespace=self._namespace, type=_Secret)
+            reading = self._reading[name] = asyncio.ensure_future(coroutine)
+        return await asyncio.shield(reading)
+
+
+@dataclass(slots=True)
+class Prepared:
+    """What can be executed of a graph, and what cannot."""
+
+    members: dict[str, Member] = field(default_factory=dict)
+    unusable: dict[str, Problem] = field(default_factory=dict)
+    """Nodes that cannot be executed as things are."""
+    out_of_reach: list[str] = field(default_factory=list)
+
+    def intents(self, plan: Plan) -> list[Intent]:
+        """What is to be written down before the first write."""
+        return [
+            Intent(
+                ref=member.ref,
+                version=member.kind.version,
+                node=id_,
+                level=plan.levels[id_],
+                deletion_policy=member.node.apply_policy.deletion_policy,
+            )
+            for id_, member in self.members.items()
+            if member.node.apply_policy.mode != "Observe"
+        ]
+
+    def kinds(self) -> frozenset[Kind]:
+        """Of everything that is written, and therefore watched."""
+        return frozenset(
+            member.kind
+            for member in self.members.values()
+            if member.node.apply_policy.mode != "Observe"
+        )
+
+
+class Preparation:
+    """Prepares one graph for one pass."""
+
+    def __init__(self, run: Run, target: Target, actor: Actor, reach: Reach, ctx: Context) -> None:
+        self._run = run
+        self._target = target
+        self._actor = actor
+        self._reach = reach
+        self._ctx = ctx
+        self._sensitive = Sensitive(actor.home, run.namespace)
+        self._kinds: dict[tuple[str, str], Kind | UnknownKindError] = {}
+
+    async def prepared(self, plan: Plan) -> Prepared:
+        """Every node of a plan."""
+        made = Prepared()
+        for node in plan:
+            try:
+                member = await self._member(node)
+            except (UnknownKindError, UnusableObjectError) as error:
+                made.unusable[node.id] = Problem(error.reason, f"node {node.id}: {error}")
+                continue
+            made.members[node.id] = member
+            if member.node.apply_policy.mode != "Observe":
+                made.out_of_reach += self._problems(node, member.kind)
+        return made
+
+    async def _member(self, node: Node) -> Member:
+        kind = await self._kind(node)
+        ref = reference(node.object, kind, self._run.namespace)
+        version = await self._version(node)
+        return Member(
+            node=node,
+            kind=kind,
+            ref=ref,
+            digest=self._digest(node, kind, version),
+            body=self._body(node, kind),
+            sensitive=node.object_from is not None or (ref.group, ref.kind) == ("", "Secret"),
+        )
+
+    async def _kind(self, node: Node) -> Kind:
+        name = (str(node.object["apiVersion"]), str(node.object["kind"]))
+        if name not in self._kinds:
+            try:
+                self._kinds[name] = await self._target.discovery.find(*name)
+            except UnknownKindError as error:
+                self._kinds[name] = error
+        found = self._kinds[name]
+        if isinstance(found, UnknownKindError):
+            raise found
+        return found
+
+    async def _version(self, node: Node) -> str:
+        """Which version of its sensitive part a node has; its content stays where it is."""
+        if node.object_from is None:
+            return ""
+        key = Key(self._run.namespace, node.object_from.secret_ref.name)
+        found = await self._ctx.observed(SECRETS, key)
+        if found is None:
+            raise UnusableObjectError(f"Secret/{key} does not exist; objectFrom names it")
+        return f"{found.metadata.uid}/{found.metadata.resource_version}"
+
+    def _digest(self, node: Node, kind: Kind, version: str) -> str:
+        known = self._run.digests.get(node.id)
+        if known is not None and known[0] == version:
+            return known[1]
+        body = self._plain(node, kind).body
+        if node.object_from is not None:
+            part = msgspec.to_builtins(node.object_from)
+            body = {"object": body, "sensitive": part, "version": version}
+        digest = self._target.children.digests.desired(body)
+        self._run.digests[node.id] = (version, digest)
+        return digest
+
+    def _plain(self, node: Node, kind: Kind) -> Desired:
+        """What is sent for a node, without its sensitive part."""
+        return desired(node.object, kind, namespace=self._run.namespace, graph=self._run.graph)
+
+    def _problems(self, node: Node, kind: Kind) -> list[str]:
+        return [f"node {node.id}: {one}" for one in self._reach.problems(self._plain(node, kind))]
+
+    def _body(self, node: Node, kind: Kind) -> Callable[[], Awaitable[Desired]]:
+        async def made() -> Desired:
+            if node.object_from is None:
+                return self._plain(node, kind)
+            try:
+                part, where = await self._sensitive.part(node)
+            except NotFoundError as error:
+                raise UnusableObjectError("the Secret that objectFrom names is gone") from error
+            whole = with_sensitive(node.object, part, where=where)
+            wanted = desired(whole, kind, namespace=self._run.namespace, graph=self._run.graph)
+            for problem in self._reach.problems(wanted):
+                raise UnusableObjectError(problem)
+            return wanted
+
+        return made
+
+
+def require_reach(prepared: Prepared) -> None:
+    """Refuse a graph whose objects are out of reach, naming all of them."""
+    if prepared.out_of_reach:
+        shown = "; ".join(prepared.out_of_reach[:10])
+        more = len(prepared.out_of_reach) - 10
+        raise Stalled(reasons.OUT_OF_REACH, f"{shown}; and {more} more" if more > 0 else shown)

@@ -1,0 +1,160 @@
+"""What a graph says of itself: in its status, its conditions, its events."""
+
+import asyncio
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Literal
+
+import msgspec
+
+from pequod.api import reasons
+from pequod.api.platform import ResourceGraph, ResourceGraphStatus
+from pequod.graph.executor import Outcome
+from pequod.graph.model import MAX_STATUS_BYTES, Plan
+from pequod.graph.record import Problem
+from pequod.graph.run import Run
+from pequod.runtime.verdicts import Verdict, Waiting
+
+_MANY = 200
+"""Nodes from which on the size of a status is worth a look."""
+_SHORT = 80
+
+
+class NotAppliedError(Exception):
+    """Objects that could not be applied, for reasons that may be gone the next time."""
+
+    def __init__(self, reason: reasons.Reason, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.reason = reason
+        self.retry_after = retry_after
+
+
+class Later:
+    """Verdicts of steps that do not keep the next step from being taken."""
+
+    def __init__(self) -> None:
+        self._verdicts: list[Verdict] = []
+
+    @contextmanager
+    def collect(self) -> Iterator[None]:
+        """Take a step; its verdict counts at the end."""
+        try:
+            yield
+        except Verdict as verdict:
+            self._verdicts.append(verdict)
+
+    def raise_first(self) -> None:
+        """End with the first verdict, as early as any of them wants to be looked at again."""
+        if not self._verdicts:
+            return
+        first = self._verdicts[0]
+        afters = [one.after for one in self._verdicts if isinstance(one, Waiting) and one.after]
+        if isinstance(first, Waiting) and afters:
+            first.after = min(afters)
+        raise first
+
+
+def require_applied(outcome: Outcome, plan: Plan) -> None:
+    """Say what was not applied, and why; returns when everything was."""
+    if outcome.complete:
+        return
+    after = until(outcome.wake)
+    if not outcome.failed:
+        raise Waiting(reasons.WAITING_FOR_NODES, _waiting(outcome, plan), after=until(outcome.wake))
+    problem = _worst(outcome.failed.values())
+    message = _described(outcome.failed, plan)
+    if all(one.transient for one in outcome.failed.values()):
+        raise NotAppliedError(problem.reason, message, after or 1.0)
+    reason = problem.reason if len(outcome.failed) == 1 else _common(outcome.failed.values())
+    raise Waiting(reason, message, after=after)
+
+
+def applied(plan: Plan) -> str:
+    """What `Applied` says when everything was."""
+    return f"{_objects(len(plan.order))} applied" if plan.order else "the graph is empty"
+
+
+def healthy(outcome: Outcome, plan: Plan) -> str:
+    """What `Healthy` says; raises a verdict while something is not ready."""
+    if outcome.unhealthy:
+        raise Waiting(
+            _common(outcome.unhealthy.values()),
+            _described(outcome.unhealthy, plan),
+            after=until(outcome.wake),
+        )
+    if outcome.unready:
+        raise Waiting(reasons.WAITING_FOR_NODES, _unready(outcome, plan), after=until(outcome.wake))
+    return f"{_objects(len(plan.order))} ready"
+
+
+def phase(verdict: Waiting) -> Literal["Executing", "Failed"]:
+    """Whether a graph that waits is on its way, or waits for somebody to act."""
+    on_its_way = {reasons.WAITING_FOR_NODES, reasons.PRUNING, reasons.CLUSTER_NOT_READY}
+    return "Executing" if verdict.reason in on_its_way else "Failed"
+
+
+def until(wake: float | None) -> float | None:
+    """Seconds until a moment of the loop's clock."""
+    if wake is None:
+        return None
+    return max(wake - asyncio.get_running_loop().time(), 0.05)
+
+
+def _objects(count: int) -> str:
+    return "1 object" if count == 1 else f"{count} objects"
+
+
+def _described(problems: dict[str, Problem], plan: Plan) -> str:
+    shown = "; ".join(problem.message for problem in [*problems.values()][:5])
+    more = len(problems) - 5
+    of = f"{len(problems)} of {len(plan.order)}: " if len(problems) > 1 else ""
+    return f"{of}{shown}" + (f"; and {more} more" if more > 0 else "")
+
+
+def _worst(problems: Iterable[Problem]) -> Problem:
+    """The problem that somebody has to act upon, if there is one."""
+    return min(problems, key=lambda problem: problem.transient)
+
+
+def _common(problems: Iterable[Problem]) -> reasons.Reason:
+    found = {problem.reason for problem in problems}
+    return found.pop() if len(found) == 1 else reasons.NODES_FAILED
+
+
+def _unready(outcome: Outcome, plan: Plan) -> str:
+    waiting = [f"{id_} ({detail})" if detail else id_ for id_, detail in outcome.unready.items()]
+    return _counted(waiting, len(plan.order), "not ready yet")
+
+
+def _waiting(outcome: Outcome, plan: Plan) -> str:
+    blockers = [f"{id_} ({one.message})" for id_, one in outcome.unhealthy.items()]
+    blockers += [f"{id_} ({detail})" if detail else id_ for id_, detail in outcome.unready.items()]
+    text = _counted(outcome.waiting, len(plan.order), "not applied yet")
+    return f"{text}; not ready: {', '.join(blockers[:3])}" if blockers else text
+
+
+def _counted(names: list[str], total: int, what: str) -> str:
+    more = len(names) - 5
+    shown = ", ".join(names[:5]) + (f" and {more} more" if more > 0 else "")
+    return f"{len(names)} of {total} {what}: {shown}"
+
+
+def fill(graph: ResourceGraph, run: Run) -> None:
+    """Put what is remembered of a graph into its status; it stays within its size."""
+    status = graph.status
+    status.node_status = {id_: record.status() for id_, record in run.records.items()}
+    status.inventory = run.inventory.entries()
+    if len(run.records) > _MANY and len(msgspec.json.encode(status)) > MAX_STATUS_BYTES:
+        _cut(status)
+
+
+def _cut(status: ResourceGraphStatus) -> None:
+    for node in status.node_status.values():
+        node.last_error = node.last_error[:_SHORT] if node.last_error else None
+        node.ready_details = node.ready_details[:_SHORT] if node.ready_details else None
+
+
+def now() -> datetime:
+    """The time for people."""
+    return datetime.now(UTC)

@@ -1,0 +1,312 @@
+"""ResourceGraph: stored intent, executed."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from pequod.api import reasons
+from pequod.api.platform import ResourceGraph
+from pequod.controllers.platform import claims, limits, reporting
+from pequod.controllers.platform.identity import Identities
+from pequod.controllers.platform.limits import NamespaceLimits
+from pequod.controllers.platform.passes import GraphPass
+from pequod.controllers.platform.removing import (
+    Scene,
+    abandoned,
+    overdue,
+    still_there,
+    told,
+)
+from pequod.controllers.platform.targets import Targets
+from pequod.graph.model import InvalidGraphError, Plan, Ref, checked
+from pequod.graph.probes import Cel
+from pequod.graph.prune import listed
+from pequod.graph.reach import Reach, made_accounts
+from pequod.graph.run import Run, resumed
+from pequod.kube.cache import Cache, Index
+from pequod.kube.client import Client
+from pequod.kube.errors import ForbiddenError
+from pequod.kube.objects import Key
+from pequod.runtime.context import Context
+from pequod.runtime.events import Happening, Recorder
+from pequod.runtime.reconciler import Permission, Reconciler
+from pequod.runtime.verdicts import Result, Stalled, Waiting
+
+UID = "uid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What the operator's flags say about graphs."""
+
+    namespace: str
+    """The operator's own."""
+    account: str
+    """The operator's own, in its namespace."""
+    abandon_after: float = 600.0
+    """Seconds after which objects of a deleted graph are left behind that cannot be deleted."""
+    limits: NamespaceLimits = field(default_factory=NamespaceLimits)
+
+
+class ResourceGraphReconciler(Reconciler[ResourceGraph]):
+    """Brings the objects of a graph into being, keeps them so, and takes them away."""
+
+    kind = ResourceGraph
+    finalizer = "pequod.io/resourcegraph"
+    permissions = (
+        Permission(resources=("serviceaccounts",), verbs=("get", "impersonate")),
+        Permission(resources=("namespaces",), verbs=("get",)),
+        Permission(resources=("secrets",), verbs=("get", "list", "watch")),
+        Permission(
+            group="authorization.k8s.io",
+            resources=("selfsubjectaccessreviews", "selfsubjectrulesreviews"),
+            verbs=("create",),
+        ),
+        Permission(group="platform.pequod.io", resources=("transforms",), verbs=("get",)),
+        Permission(group="ajj.io", resources=("clusters",), verbs=("get", "list", "watch")),
+    )
+    concurrency = 64
+    indexes: ClassVar[dict[str, Index[ResourceGraph]]] = {
+        UID: lambda graph: (graph.metadata.uid,),
+        claims.INDEX: claims.claims,
+        limits.INDEX: lambda graph: (graph.metadata.namespace or "",),
+    }
+    quiet = frozenset({"Adopted", "Applied", "Healthy", "Pruned"})
+
+    def __init__(
+        self,
+        own: Client,
+        targets: Targets,
+        identities: Identities,
+        recorder: Recorder,
+        *,
+        cel: Cel | None,
+        rules: Rules,
+    ) -> None:
+        self._own = own
+        self._targets = targets
+        self._identities = identities
+        self._recorder = recorder
+        self._cel = cel
+        self._rules = rules
+        self._runs: dict[Key, Run] = {}
+        self._graphs: Cache[ResourceGraph]
+
+    def attach(self, wake: Callable[[Key], None], cache: Cache[ResourceGraph]) -> None:
+        """Wake graphs by the UIDs that their objects carry."""
+        self._graphs = cache
+
+        def wake_graph(uid: str) -> None:
+            for key in cache.by(UID, uid):
+                wake(key)
+
+        self._targets.wake = wake_graph
+
+    def steps(self, object_: ResourceGraph) -> tuple[str, ...]:
+        """Whether objects were adopted is a question only where that was asked for."""
+        conditions = super().steps(object_)
+        if object_.spec.adopt is None:
+            return tuple(step for step in conditions if step != "Adopted")
+        return conditions
+
+    def pace(self, object_: ResourceGraph) -> float:
+        """Statuses of large graphs are worth their bytes less often."""
+        run = self._runs.get(_key(object_))
+        return max(0.25, 0.01 * run.kib if run is not None else 0.0)
+
+    async def reconcile(self, object_: ResourceGraph, ctx: Context) -> Result:
+        """Apply, look, prune."""
+        run = self._run(object_)
+        object_.status.phase = "Failed"
+        try:
+            with ctx.step("Applied") as step:
+                plan = self._plan(object_, run, ctx)
+                work = await self._pass(object_, run, plan, ctx)
+                prepared = await work.prepare()
+                outcome = await work.execute(prepared)
+                reporting.require_applied(outcome, plan)
+                step.message = reporting.applied(plan)
+            later = reporting.Later()
+            with later.collect(), ctx.step("Pruned") as step:
+                step.message = await work.prune(prepared)
+            with later.collect(), ctx.step("Healthy") as step:
+                step.message = reporting.healthy(outcome, plan)
+            later.raise_first()
+            object_.status.phase = "Ready"
+        except Waiting as verdict:
+            object_.status.phase = reporting.phase(verdict)
+            raise
+        finally:
+            reporting.fill(object_, run)
+        return Result(message=step.message, after=reporting.until(outcome.wake))
+
+    async def finalize(self, object_: ResourceGraph, ctx: Context) -> None:
+        """Take everything away that the inventory holds; nothing else is needed for that."""
+        run = self._run(object_)
+        try:
+            await self._emptied(object_, run, ctx)
+        except (Waiting, Stalled, ForbiddenError) as error:
+            since = object_.metadata.deletion_timestamp
+            if not overdue(since, reporting.now(), self._rules.abandon_after):
+                raise
+            self._abandon(object_, run, str(error))
+        finally:
+            reporting.fill(object_, run)
+
+    def forget(self, key: Key) -> None:
+        """A graph is gone, and so is what was remembered of it."""
+        run = self._runs.pop(key, None)
+        if run is not None:
+            self._targets.forget(run.graph)
+
+    def reset(self) -> None:
+        """Another replica leads."""
+        self._runs.clear()
+        self._targets.reset()
+
+    def _run(self, graph: ResourceGraph) -> Run:
+        """What is remembered of a graph; from its status when there is nothing else."""
+        key = _key(graph)
+        run = self._runs.get(key)
+        if run is None or run.graph != graph.metadata.uid:
+            run = self._runs[key] = resumed(
+                graph.metadata.uid,
+                key.namespace,
+                graph.status.inventory,
+                graph.status.node_status,
+                clock=asyncio.get_running_loop().time(),
+                now=reporting.now(),
+            )
+        return run
+
+    def _plan(self, graph: ResourceGraph, run: Run, ctx: Context) -> Plan:
+        """What is to be done; a graph that cannot be executed is refused before anything is."""
+        if graph.spec.adopt is not None:
+            raise Stalled(
+                reasons.ADOPTION_UNSUPPORTED,
+                "spec.adopt is not supported yet: set applyPolicy.mode of the nodes to Adopt",
+            )
+        if not graph.spec.nodes and not graph.spec.allow_empty:
+            raise Stalled(
+                reasons.INVALID_GRAPH,
+                "the graph has no nodes, which would delete everything: set allowEmpty if that is "
+                "meant",
+            )
+        limits.require_room(graph, self._graphs, self._rules.limits)
+        generation = graph.metadata.generation
+        new = run.generation != generation
+        try:
+            plan = run.plan(generation, graph.spec.nodes)
+        except InvalidGraphError as error:
+            raise Stalled(reasons.INVALID_GRAPH, str(error)) from error
+        for warning in plan.warnings if new else ():
+            ctx.tell(reasons.NEAR_LIMIT, warning, "Warning")
+        return plan
+
+    async def _pass(self, graph: ResourceGraph, run: Run, plan: Plan, ctx: Context) -> GraphPass:
+        scene = await self._scene(graph, run)
+        reach = Reach(
+            namespace=run.namespace,
+            confined=self._identities.rules.mode == "confined" and not scene.actor.impersonated,
+            operator_namespace=self._rules.namespace,
+            accounts=made_accounts(node.object for node in plan),
+        )
+        return GraphPass(
+            graph=graph,
+            run=run,
+            plan=plan,
+            target=scene.target,
+            actor=scene.actor,
+            scene=scene,
+            reach=reach,
+            cel=self._cel,
+            ctx=ctx,
+        )
+
+    async def _scene(self, graph: ResourceGraph, run: Run) -> Scene:
+        target = await self._targets.of(graph)
+        return Scene(
+            graph=graph,
+            run=run,
+            target=target,
+            actor=self._identities.actor(graph, target),
+            graphs=self._graphs,
+            own=self._own,
+            answerable=lambda: self._identities.require(graph, target),
+        )
+
+    async def _emptied(self, graph: ResourceGraph, run: Run, ctx: Context) -> None:
+        """Take away everything; raises a verdict while something is left."""
+        if graph.spec.deletion_policy == "Orphan" or not len(run.inventory):
+            self._tell_orphans(run, ctx)
+            return
+        try:
+            scene = await self._scene(graph, run)
+            await scene.answerable()
+        except (Waiting, Stalled):
+            # Nobody may act here any more; perhaps nobody has to.
+            await self._released(graph, run)
+            if len(run.inventory):
+                raise
+            return
+        plan = _plan_of(graph)
+        removed = await scene.take_away(run.inventory.entries(), plan)
+        for reason, note in told(removed):
+            ctx.tell(reason, note)
+        forbidden = [ref for ref, error in removed.failed.items() if _is_refused(error)]
+        for ref in await scene.release_terminating(forbidden):
+            removed.failed.pop(ref)
+        if not removed.complete:
+            raise still_there(removed, doing=reasons.FINALIZING)
+
+    async def _released(self, graph: ResourceGraph, run: Run) -> None:
+        """Let go of what stands in a namespace that is being deleted, account and all."""
+        if graph.spec.cluster_ref is not None:
+            return
+        await Scene.release(self._own, run, [Ref.of(entry.id) for entry in run.inventory])
+
+    def _tell_orphans(self, run: Run, ctx: Context) -> None:
+        refs = [Ref.of(entry.id) for entry in run.inventory if entry.uid]
+        if refs:
+            ctx.tell(reasons.ORPHANED, f"left behind: {listed(refs, 20)}")
+
+    def _abandon(self, graph: ResourceGraph, run: Run, why: str) -> None:
+        """Give up on objects that cannot be deleted, where those who run the platform see it."""
+        if not len(run.inventory):
+            return
+        note = f"{abandoned(graph, run, self._rules.abandon_after)}. The last try: {why}"
+        about = {
+            "apiVersion": "v1",
+            "kind": "ServiceAccount",
+            "name": self._rules.account,
+            "namespace": self._rules.namespace,
+            "uid": "",
+        }
+        self._recorder.record(
+            Happening(
+                about=about,
+                namespace=self._rules.namespace,
+                type="Warning",
+                reason=reasons.ABANDONED,
+                action="Finalize",
+                note=note,
+                distinct=True,
+            )
+        )
+
+
+def _key(graph: ResourceGraph) -> Key:
+    return Key(graph.metadata.namespace or "", graph.metadata.name)
+
+
+def _plan_of(graph: ResourceGraph) -> Plan | None:
+    """The order of a graph, if it is one that can be understood."""
+    try:
+        return checked(graph.spec.nodes)
+    except InvalidGraphError:
+        return None
+
+
+def _is_refused(error: Exception) -> bool:
+    return isinstance(error, ForbiddenError)

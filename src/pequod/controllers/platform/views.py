@@ -1,0 +1,77 @@
+"""What is known of the live objects of one graph: watched where possible, asked for elsewhere."""
+
+import asyncio
+from collections.abc import Collection
+
+from pequod.controllers.platform.identity import Actor
+from pequod.graph.child import Child
+from pequod.graph.children import Children
+from pequod.graph.executor import Member
+from pequod.graph.run import Polled, Run
+from pequod.kube.errors import NotFoundError
+from pequod.kube.kinds import Kind
+
+POLL = 30.0
+"""Seconds for which an object that cannot be watched is believed to be as it was."""
+_AT_ONCE = 8
+
+
+class LiveView:
+    """The live objects of one graph in one pass."""
+
+    def __init__(self, run: Run, children: Children, watched: Collection[Kind]) -> None:
+        self._run = run
+        self._children = children
+        self._watched = watched
+
+    def get(self, member: Member) -> Child | None:
+        """The object of a node; None when there is none that is known to be the graph's."""
+        if self._is_polled(member):
+            polled = self._run.polled.get(member.ref.id)
+            return polled.child if polled is not None else None
+        return self._children.get(member.kind, member.ref, self._run.graph)
+
+    def put(self, member: Member, child: Child) -> None:
+        """The object of a node as an answer has just shown it."""
+        if self._is_polled(member):
+            self._run.polled[member.ref.id] = Polled(_clock(), child)
+
+    async def poll(self, members: Collection[Member], actor: Actor) -> int:
+        """Ask for what cannot be watched, if it is time; how many objects that are."""
+        polled = [member for member in members if self._is_polled(member)]
+        due = [member for member in polled if self._is_due(member)]
+        slots = asyncio.Semaphore(_AT_ONCE)
+
+        async def ask(member: Member) -> None:
+            async with slots:
+                child = await self._asked(member, actor)
+                self._run.polled[member.ref.id] = Polled(_clock(), child)
+
+        async with asyncio.TaskGroup() as group:
+            for member in due:
+                group.create_task(ask(member))
+        return len(polled)
+
+    async def _asked(self, member: Member, actor: Actor) -> Child | None:
+        ref = member.ref
+        try:
+            answer = await actor.client.get_bytes(
+                member.kind, ref.name, namespace=ref.namespace or None
+            )
+        except NotFoundError:
+            return None
+        child = self._children.read(answer)
+        if member.node.apply_policy.mode != "Observe" and child.metadata.graph != self._run.graph:
+            return None
+        return child
+
+    def _is_polled(self, member: Member) -> bool:
+        return member.node.apply_policy.mode == "Observe" or member.kind not in self._watched
+
+    def _is_due(self, member: Member) -> bool:
+        known = self._run.polled.get(member.ref.id)
+        return known is None or _clock() - known.at >= POLL
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()

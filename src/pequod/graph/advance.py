@@ -1,0 +1,229 @@
+"""From a node and what is observed to what to do next. Pure: the heart of the engine.
+
+Rules 2 to 5 of `docs/architecture.md` are here: nothing is taken over by accident, one write for a
+change and none without, drift and conflict, every node as soon as its own dependencies are ready.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from enum import Enum, auto
+from typing import Literal
+
+from pequod.api import reasons
+from pequod.api.graph import ApplyPolicy, ReadyWhen
+from pequod.base.backoff import Backoff
+from pequod.graph.child import Child
+from pequod.graph.readiness import deadline, judged, to_be_asked
+from pequod.graph.record import RETAKE_WINDOW, Problem, Record
+
+RETRY = Backoff(first=0.5, limit=300.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """Now, by the clock that measures and by the one for people."""
+
+    clock: float
+    wall: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Situation:
+    """A node, and everything that is known about it."""
+
+    record: Record
+    policy: ApplyPolicy
+    predicates: Sequence[ReadyWhen] = ()
+    uid: str
+    """Of the object, by the inventory; empty until it was applied."""
+    digest: str
+    """Of what the node asks for now."""
+    child: Child | None
+    """The live object; None when there is none that carries our label."""
+    blocked_by: tuple[str, ...] = ()
+    """Dependencies that are not ready."""
+
+
+class Act(Enum):
+    """What to do about a node."""
+
+    REST = auto()
+    """Nothing, until something is heard or the time comes."""
+    APPLY = auto()
+    ASK = auto()
+    """Evaluate the predicates that need I/O."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What to do about a node, and when to look again at the latest."""
+
+    act: Act
+    force: bool = False
+    """Take fields back that others have taken from us."""
+    wake: float | None = None
+    """By the loop's clock."""
+
+
+REST = Decision(Act.REST)
+
+
+def decide(seen: Situation, now: Moment) -> Decision:
+    """What to do about a node now; moves its record to where it stands."""
+    record = seen.record
+    if record.apply_failed and record.failed_digest == seen.digest and now.clock < record.retry_at:
+        return Decision(Act.REST, wake=record.retry_at)
+    if seen.policy.mode == "Observe":
+        return _looked_at(seen, now)
+    if _is_made(seen):
+        return _kept(seen, now)
+    if seen.blocked_by:
+        return _blocked(seen, now)
+    if seen.child is not None and seen.child.deleting:
+        record.details = "waits until the object that somebody deletes is gone"
+        return REST
+    return Decision(Act.APPLY, force=seen.policy.conflict_policy == "Force")
+
+
+def wants_write(seen: Situation, now: Moment) -> bool:
+    """Whether a node may come to be written in a pass: at once, or after its dependencies."""
+    if seen.policy.mode == "Observe":
+        return False
+    return not _is_made(seen) or decide(seen, now).act is Act.APPLY
+
+
+def _is_made(seen: Situation) -> bool:
+    """Whether what the node asks for was applied; what is made once stays as it is."""
+    if seen.policy.mode == "Observe":
+        return seen.record.phase in {"Applied", "Ready"}
+    if not seen.uid or not seen.record.desired:
+        return False
+    return seen.policy.mode == "Create" or seen.record.desired == seen.digest
+
+
+def _looked_at(seen: Situation, now: Moment) -> Decision:
+    """An object that others provide: it is there and ready, or it is waited for."""
+    if seen.child is not None:
+        return _healthy(seen, seen.child, now)
+    seen.record.moves("Pending", now.wall)
+    seen.record.problem = None
+    seen.record.details = "waits for somebody to create it"
+    return REST
+
+
+def _blocked(seen: Situation, now: Moment) -> Decision:
+    record = seen.record
+    record.moves("Pending", now.wall)
+    record.problem = None
+    record.details = f"waits for {_listed(seen.blocked_by)}"
+    return REST
+
+
+def _listed(names: Sequence[str], most: int = 5) -> str:
+    shown = ", ".join(names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+
+
+def _kept(seen: Situation, now: Moment) -> Decision:
+    """An object that was made: see to it that it stays so, and look at its health."""
+    child, record = seen.child, seen.record
+    if seen.policy.mode == "Create":
+        return _healthy(seen, child, now) if child is not None else _vanished(record, now)
+    if child is None or child.metadata.uid != seen.uid:
+        return Decision(Act.APPLY, force=seen.policy.conflict_policy == "Force")
+    if child.deleting:
+        _unready(record, "somebody deletes it; it is made anew when it is gone", now)
+        return REST
+    if not child.owned or child.owned != record.owned:
+        return Decision(Act.APPLY, force=_may_retake(seen, now))
+    return _healthy(seen, child, now)
+
+
+def _may_retake(seen: Situation, now: Moment) -> bool:
+    """Whether fields that were ours are taken back; not when somebody keeps taking them."""
+    return seen.policy.conflict_policy == "Force" or seen.record.retakes_left(now.clock) > 0
+
+
+def _vanished(record: Record, now: Moment) -> Decision:
+    """What is made once is not made twice: a Job that ran must not run again."""
+    if record.phase == "Ready":
+        record.details = "was made once, and is gone by now"
+        return REST
+    message = "is gone before it was ready, and is made only once; give the node another id"
+    _fails(record, Problem(reasons.NOT_FOUND, message, applying=False), now)
+    return REST
+
+
+def _healthy(seen: Situation, child: Child, now: Moment) -> Decision:
+    record = seen.record
+    if to_be_asked(seen.predicates, child, record.answers):
+        return Decision(Act.ASK)
+    waited = now.clock - record.waits_since
+    verdict = judged(seen.predicates, child, record.answers, waited=waited)
+    if verdict.ready:
+        record.problem, record.details, record.failures = None, "", 0
+        record.explained = False
+        if record.phase not in {"Applied", "Ready"}:
+            record.moves("Applied", now.wall)
+        record.moves("Ready", now.wall)
+        record.waits_since = now.clock
+        return REST
+    if verdict.failed:
+        _fails(record, Problem(reasons.NOT_HEALTHY, verdict.detail, applying=False), now)
+        return REST
+    _unready(record, verdict.detail, now)
+    return Decision(Act.REST, wake=record.waits_since + deadline(seen.predicates))
+
+
+def _unready(record: Record, detail: str, now: Moment) -> None:
+    if record.phase in {"Ready", "Pending"}:
+        record.waits_since = now.clock
+    record.moves("Applied", now.wall)
+    record.problem, record.details = None, detail
+
+
+def _fails(record: Record, problem: Problem, now: Moment) -> None:
+    record.moves("Error", now.wall)
+    record.problem, record.details = problem, ""
+
+
+def applied(record: Record, digest: str, child: Child, now: Moment, *, retaken: bool) -> None:
+    """The API server has taken what a node asks for."""
+    if retaken:
+        record.retakes.append(now.clock)
+    if record.desired != digest or record.phase != "Ready":
+        record.waits_since = now.clock
+        record.moves("Applied", now.wall)
+    record.desired, record.owned = digest, child.owned
+    record.problem, record.details = None, ""
+    record.failures, record.retry_at, record.failed_digest = 0, 0.0, ""
+
+
+def refused(record: Record, digest: str, problem: Problem, now: Moment) -> None:
+    """An apply has failed: try again later, and later each time."""
+    if record.failed_digest != digest:
+        record.failures, record.failed_digest = 0, digest
+    record.failures += 1
+    delay = RETRY.delay(record.failures)
+    if problem.reason == reasons.OWNERSHIP_CONFLICT and record.retakes:
+        delay = max(record.retakes[0] + RETAKE_WINDOW - now.clock, delay)
+    record.retry_at = now.clock + delay
+    if problem.transient and record.phase in {"Applied", "Ready"}:
+        # An API server in trouble says nothing about the object.
+        record.problem = problem
+        return
+    _fails(record, problem, now)
+
+
+Stage = Literal["waiting", "failed", "unhealthy", "applied", "ready"]
+
+
+def stage(seen: Situation) -> Stage:
+    """How far a node has come, in one word."""
+    problem = seen.record.problem
+    if problem is not None:
+        return "failed" if problem.applying else "unhealthy"
+    if not _is_made(seen):
+        return "waiting"
+    return "ready" if seen.record.phase == "Ready" else "applied"

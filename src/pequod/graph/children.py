@@ -1,0 +1,130 @@
+"""The live objects of every graph on one cluster: one cache for each kind, shared by all graphs.
+
+The caches run as the operator, for everything that carries our label. An object reaches only the
+graph whose UID its label names. Who changed matters to one graph, which is woken, and only when
+there is something to decide.
+"""
+
+from collections.abc import Callable, Iterator
+from collections.abc import Set as AbstractSet
+from contextlib import contextmanager
+
+from pequod.graph.child import Child, reader
+from pequod.graph.digests import Digests
+from pequod.graph.model import GRAPH_LABEL, Ref
+from pequod.kube.cache import Change, Projection, Unreadable
+from pequod.kube.caches import Caches, Share
+from pequod.kube.client import Selection
+from pequod.kube.errors import ForbiddenError, KubeError
+from pequod.kube.kinds import Kind
+from pequod.kube.objects import MISFITS, Key
+
+SYNC_LIMIT = 20.0
+
+Wake = Callable[[str], None]
+"""Wakes the graph of a UID."""
+
+
+class Children:
+    """What is known of the objects of graphs on one cluster."""
+
+    def __init__(self, caches: Caches, digests: Digests, wake: Wake) -> None:
+        self.digests = digests
+        self._caches = caches
+        self._wake = wake
+        self._projection = Projection(Child, read=reader(digests))
+        self._shares: dict[Kind, Share[Child]] = {}
+        self._stops: dict[Kind, Callable[[], None]] = {}
+        self._users: dict[Kind, set[str]] = {}
+
+    def need(self, graph: str, kinds: AbstractSet[Kind]) -> None:
+        """A graph has objects of these kinds, and of no others any more."""
+        for kind in kinds:
+            self._share(kind)
+            self._users[kind].add(graph)
+        for kind in [kind for kind, users in self._users.items() if graph in users]:
+            if kind not in kinds:
+                self._users[kind].discard(graph)
+                if not self._users[kind]:
+                    self._release(kind)
+
+    async def watched(self, kinds: AbstractSet[Kind]) -> frozenset[Kind]:
+        """Those of the kinds that can be watched; raises KubeError when that is not known.
+
+        What the operator may not watch has to be asked for, object by object.
+        """
+        found = set()
+        for kind in kinds:
+            try:
+                await self._share(kind).cache.until_synced(SYNC_LIMIT)
+            except ForbiddenError:
+                continue
+            found.add(kind)
+        return frozenset(found)
+
+    def failure(self, kind: Kind) -> KubeError | None:
+        """Why nothing is heard of a kind at the moment."""
+        return self._share(kind).cache.failure
+
+    def get(self, kind: Kind, ref: Ref, graph: str) -> Child | None:
+        """The object of a graph; None when there is none, or none that says it is the graph's."""
+        found = self._share(kind).cache.get(Key(ref.namespace, ref.name))
+        if found is None or isinstance(found, Unreadable) or found.metadata.graph != graph:
+            return None
+        return found
+
+    def read(self, answer: bytes) -> Child:
+        """What is kept of an object that the API server has just shown."""
+        return reader(self.digests)(answer)
+
+    def observe(self, kind: Kind, answer: bytes) -> Child:
+        """Take in the answer to a write of ours."""
+        try:
+            return self._share(kind).cache.observe(answer)
+        except MISFITS:
+            return self.read(answer)
+
+    def observe_removal(self, kind: Kind, ref: Ref, uid: str) -> None:
+        """Our own write has removed an object."""
+        self._share(kind).cache.observe_removal(Key(ref.namespace, ref.name), uid)
+
+    @contextmanager
+    def writing(self, kind: Kind, ref: Ref) -> Iterator[None]:
+        """A write of ours is on its way: what is heard meanwhile may be its echo."""
+        with self._share(kind).cache.writing(Key(ref.namespace, ref.name)):
+            yield
+
+    def __len__(self) -> int:
+        return sum(len(share.cache) for share in self._shares.values())
+
+    def close(self) -> None:
+        """Nobody has any objects any more."""
+        for kind in tuple(self._shares):
+            self._release(kind)
+
+    def _share(self, kind: Kind) -> Share[Child]:
+        share = self._shares.get(kind)
+        if share is None:
+            selection = Selection(labels=GRAPH_LABEL)
+            share = self._caches.share(kind, self._projection, selection)
+            self._shares[kind] = share
+            self._users.setdefault(kind, set())
+            self._stops[kind] = share.cache.listen(self._changed)
+        return share
+
+    def _release(self, kind: Kind) -> None:
+        self._stops.pop(kind)()
+        self._shares.pop(kind).release()
+        self._users.pop(kind, None)
+
+    def _changed(self, change: Change[Child]) -> None:
+        before, after = _readable(change.before), _readable(change.after)
+        if change.ours or (before and after and not after.differs(before)):
+            return
+        for graph in {one.metadata.graph for one in (before, after) if one is not None}:
+            if graph:
+                self._wake(graph)
+
+
+def _readable(value: Child | Unreadable | None) -> Child | None:
+    return None if isinstance(value, Unreadable) else value

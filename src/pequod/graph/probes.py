@@ -1,0 +1,87 @@
+"""Predicates that need more than what is kept of an object: it is read, in the tenant's name."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from pequod.api.graph import Node
+from pequod.evaluator.answers import CelAnswer
+from pequod.evaluator.errors import EvaluationError
+from pequod.graph.child import Child
+from pequod.graph.model import Ref
+from pequod.graph.readiness import READY, Answer, Readiness, to_be_asked
+from pequod.kube.client import Client
+from pequod.kube.errors import NotFoundError
+from pequod.kube.kinds import Kind
+
+
+class Cel(Protocol):
+    """Evaluates expressions."""
+
+    async def cel(
+        self,
+        expressions: Sequence[str],
+        variables: Mapping[str, Any],
+        *,
+        cost_limit: int = ...,
+        owner: str = ...,
+    ) -> tuple[CelAnswer, ...]:
+        """The value of each expression."""
+
+
+class Subject(Protocol):
+    """The node that is asked about."""
+
+    @property
+    def node(self) -> Node:
+        """With its predicates."""
+
+    @property
+    def kind(self) -> Kind:
+        """Of its object."""
+
+    @property
+    def ref(self) -> Ref:
+        """Its object."""
+
+
+class Probes:
+    """Asks in one identity's name."""
+
+    def __init__(self, client: Client, cel: Cel | None, *, owner: str) -> None:
+        self._client = client
+        self._cel = cel
+        self._owner = owner
+
+    async def answers(self, subject: Subject, child: Child) -> dict[str, Answer]:
+        """What the expressions of a node say of its live object as it is now."""
+        expressions = to_be_asked(subject.node.ready_when, child, {})
+        version = child.metadata.resource_version
+        if self._cel is None:
+            broken = Readiness(ready=False, detail="CEL cannot be evaluated here: no evaluator")
+            return {text: Answer(version, broken) for text in expressions}
+        ref = subject.ref
+        try:
+            live = await self._client.get(subject.kind, ref.name, namespace=ref.namespace or None)
+        except NotFoundError:
+            gone = Readiness(ready=False, detail="it is gone")
+            return {text: Answer(version, gone) for text in expressions}
+        try:
+            found = await self._cel.cel(expressions, {"self": live}, owner=self._owner)
+        except EvaluationError as error:
+            failed = Readiness(ready=False, detail=f"its expression was not evaluated: {error}")
+            return {text: Answer(version, failed) for text in expressions}
+        return {
+            text: Answer(version, _readiness(text, one))
+            for text, one in zip(expressions, found, strict=True)
+        }
+
+
+def _readiness(expression: str, answer: CelAnswer) -> Readiness:
+    if answer.failure is not None:
+        # A field that is not there yet is the usual reason, and may come.
+        return Readiness(ready=False, detail=f"{expression}: {answer.failure.message}")
+    if answer.value is True:
+        return READY
+    if answer.value is False:
+        return Readiness(ready=False, detail=f"{expression} is false")
+    return Readiness(ready=False, failed=True, detail=f"{expression} yields neither true nor false")

@@ -1,0 +1,100 @@
+"""How far a graph may reach when it is the operator's own account that acts for it.
+
+Where an account is impersonated, RBAC decides and nothing of this applies, except that nobody
+reaches into the operator's namespace from outside.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from pequod.graph.desired import Desired
+from pequod.kube.kinds import Kind
+
+IdentityMode = Literal["confined", "impersonate", "trusted"]
+
+PRIVILEGED_GROUPS = frozenset(
+    {
+        "rbac.authorization.k8s.io",
+        "admissionregistration.k8s.io",
+        "certificates.k8s.io",
+        "apiregistration.k8s.io",
+        "apiextensions.k8s.io",
+        "authentication.k8s.io",
+        "authorization.k8s.io",
+    }
+)
+_DEFAULT_ACCOUNT = "default"
+_ACCOUNT_OF_TOKEN = "kubernetes.io/service-account.name"  # noqa: S105 -- an annotation
+_TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 -- a type
+_POD_SPECS = {
+    ("", "Pod"): ("spec",),
+    ("", "PodTemplate"): ("template", "spec"),
+    ("", "ReplicationController"): ("spec", "template", "spec"),
+    ("apps", "Deployment"): ("spec", "template", "spec"),
+    ("apps", "StatefulSet"): ("spec", "template", "spec"),
+    ("apps", "DaemonSet"): ("spec", "template", "spec"),
+    ("apps", "ReplicaSet"): ("spec", "template", "spec"),
+    ("batch", "Job"): ("spec", "template", "spec"),
+    ("batch", "CronJob"): ("spec", "jobTemplate", "spec", "template", "spec"),
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reach:
+    """What the objects of one graph may be."""
+
+    namespace: str
+    """Of the graph."""
+    confined: bool
+    operator_namespace: str
+    accounts: frozenset[str] = frozenset()
+    """Service accounts that the graph makes itself."""
+
+    def problems(self, wanted: Desired) -> Iterator[str]:
+        """Why an object is out of reach."""
+        ref = wanted.ref
+        if ref.namespace == self.operator_namespace != self.namespace:
+            yield f"{ref} would be in the operator's namespace, which is closed to graphs"
+        elif self.confined:
+            yield from self._confined(wanted)
+
+    def _confined(self, wanted: Desired) -> Iterator[str]:
+        ref, kind = wanted.ref, wanted.kind
+        way_out = "name a serviceAccountName that may do it"
+        if not kind.namespaced:
+            yield f"{ref} is cluster-scoped: {way_out}"
+        elif ref.namespace != self.namespace:
+            yield f"{ref} is outside of the namespace {self.namespace}: {way_out}"
+        elif kind.group in PRIVILEGED_GROUPS:
+            yield f"{ref} is of the group {kind.group}, which grants rights: {way_out}"
+        else:
+            account = _account(wanted.body, kind)
+            if account not in {_DEFAULT_ACCOUNT, *self.accounts}:
+                yield (
+                    f"{ref} would run as ServiceAccount {account}, which the graph does not make: "
+                    f"make it a node, or {way_out}"
+                )
+
+
+def made_accounts(objects: Iterable[Mapping[str, Any]]) -> frozenset[str]:
+    """The service accounts among some objects."""
+    return frozenset(
+        str(one["metadata"]["name"])
+        for one in objects
+        if one.get("kind") == "ServiceAccount" and one.get("apiVersion") == "v1"
+    )
+
+
+def _account(body: Mapping[str, Any], kind: Kind) -> str:
+    """The account that an object gets to use: as a pod, or as a token."""
+    if (kind.group, kind.kind) == ("", "Secret") and body.get("type") == _TOKEN:
+        return str(body["metadata"].get("annotations", {}).get(_ACCOUNT_OF_TOKEN, ""))
+    path = _POD_SPECS.get((kind.group, kind.kind))
+    spec: Any = body if path else None
+    for name in path or ():
+        spec = spec.get(name) if isinstance(spec, dict) else None
+    if not isinstance(spec, dict):
+        return _DEFAULT_ACCOUNT
+    named = {spec.get("serviceAccountName"), spec.get("serviceAccount")} - {None, "", "default"}
+    return ", ".join(sorted(str(name) for name in named)) or _DEFAULT_ACCOUNT

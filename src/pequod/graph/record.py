@@ -1,0 +1,127 @@
+"""What is remembered of a node between passes, and how it may change.
+
+A record is made from a status and goes back into it; what it holds besides (retries, answers of
+probes) may be lost with the process.
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Literal
+
+from pequod.api.graph import NodeDigests, NodeStatus
+from pequod.api.reasons import Reason
+from pequod.base.logs import one_line
+from pequod.graph.readiness import Answer
+
+Phase = Literal["Pending", "Applied", "Ready", "Error", "Adopted"]
+
+LEGAL: dict[Phase, frozenset[Phase]] = {
+    "Pending": frozenset({"Applied", "Error", "Adopted"}),
+    "Applied": frozenset({"Ready", "Error", "Pending"}),
+    "Ready": frozenset({"Applied", "Error", "Pending"}),
+    "Error": frozenset({"Pending", "Applied", "Adopted"}),
+    "Adopted": frozenset({"Pending", "Error"}),
+}
+"""Where a node may go from where it is: ready is only what was applied."""
+
+LONGEST_TEXT = 512
+RETAKES = 3
+"""How often fields of ours are taken back within the window before we call it a fight."""
+RETAKE_WINDOW = 600.0
+
+
+class IllegalTransitionError(AssertionError):
+    """A bug: a node went where it cannot go."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why a node is in error, for conditions and for the next try."""
+
+    reason: Reason
+    message: str
+    transient: bool = False
+    """Whether it may be gone the next time without anybody doing anything."""
+    applying: bool = True
+    """Whether it was the apply that failed, rather than the object afterwards."""
+
+
+@dataclass(slots=True)
+class Record:
+    """One node, as far as it has come."""
+
+    ref_id: str = ""
+    """The object that the digests are about."""
+    phase: Phase = "Pending"
+    desired: str = ""
+    """Digest of what was last applied."""
+    owned: str = ""
+    """Digest of our fields in the answer to that."""
+    problem: Problem | None = None
+    details: str = ""
+    since: datetime = field(default_factory=lambda: datetime.now(UTC))
+    """When the phase last changed, for people."""
+    waits_since: float = 0.0
+    """When it began to wait for its readiness, by the loop's clock."""
+    previous_managers: tuple[str, ...] = ()
+    failures: int = 0
+    failed_digest: str = ""
+    """What was asked for when it last failed."""
+    retry_at: float = 0.0
+    retakes: list[float] = field(default_factory=list)
+    answers: dict[str, Answer] = field(default_factory=dict)
+    explained: bool = False
+    """Whether somebody has looked for what keeps it from being ready."""
+
+    def moves(self, to: Phase, now: datetime) -> None:
+        """Be in a phase; only legal ways lead there."""
+        if to == self.phase:
+            return
+        if to not in LEGAL[self.phase]:
+            raise IllegalTransitionError(f"a node does not go from {self.phase} to {to}")
+        self.phase = to
+        self.since = now.replace(microsecond=0)
+
+    def retakes_left(self, now: float) -> int:
+        """How often our fields may still be taken back."""
+        self.retakes = [at for at in self.retakes if now - at < RETAKE_WINDOW]
+        return RETAKES - len(self.retakes)
+
+    @property
+    def apply_failed(self) -> bool:
+        """Whether the last try to apply it failed."""
+        return self.problem is not None and self.problem.applying
+
+    def status(self) -> NodeStatus:
+        """As the status of a graph has it."""
+        digests = None
+        if self.desired or self.owned:
+            digests = NodeDigests(desired=self.desired or None, owned=self.owned or None)
+        return NodeStatus(
+            phase=self.phase,
+            last_error=one_line(self.problem.message, LONGEST_TEXT) if self.problem else None,
+            ready_details=one_line(self.details, LONGEST_TEXT) or None,
+            digests=digests,
+            previous_managers=self.previous_managers[:16],
+            last_transition_time=self.since,
+        )
+
+
+def restored(status: NodeStatus, *, ref_id: str, clock: float, now: datetime) -> Record:
+    """The record of a node from the status of its graph.
+
+    An error is not restored as such: whether it still stands is found out anew.
+    """
+    digests = status.digests or NodeDigests()
+    since = status.last_transition_time or now
+    waited = max((now - since).total_seconds(), 0.0)
+    return Record(
+        ref_id=ref_id,
+        phase=status.phase,
+        desired=digests.desired or "",
+        owned=digests.owned or "",
+        details=status.ready_details or "",
+        since=since,
+        waits_since=clock - waited,
+        previous_managers=status.previous_managers,
+    )

@@ -1,0 +1,243 @@
+"""Takes objects away: those that a graph no longer asks for, or all of them.
+
+Every delete carries the UID of the inventory, in reverse dependency order. What is protected, to be
+orphaned, or claimed by another graph is let go instead. What others hold with finalizers of theirs
+is reported, and nobody else waits for it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, field
+
+from pequod.api.graph import InventoryEntry
+from pequod.graph.applying import is_gone
+from pequod.graph.child import Child
+from pequod.graph.children import Children
+from pequod.graph.model import GRAPH_LABEL, Plan, Ref
+from pequod.graph.prune import WORKLOADS, Order
+from pequod.graph.run import Run
+from pequod.kube.client import Client, Exactly
+from pequod.kube.errors import ConflictError, FencedError, KubeError, NotFoundError
+from pequod.kube.kinds import Kind
+
+AT_ONCE = 16
+POLL = 10.0
+"""Seconds after which something is looked at again that is on its way out."""
+_OTHER_OBJECT = "Precondition failed"
+_OWN_FINALIZERS = frozenset({"foregroundDeletion", "orphan"})
+"""Finalizers of the garbage collector: part of the deletion that we asked for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doomed:
+    """An object that is to be taken away."""
+
+    entry: InventoryEntry
+    ref: Ref
+    kind: Kind | None
+    """None when the API server no longer serves its kind: then it is gone."""
+    child: Child | None
+    orphan: bool
+    heir: str = ""
+    """UID of another graph that asks for the object."""
+
+
+@dataclass(slots=True)
+class Removed:
+    """What became of the objects."""
+
+    deleted: list[Ref] = field(default_factory=list)
+    orphaned: list[Ref] = field(default_factory=list)
+    handed_over: list[Ref] = field(default_factory=list)
+    going: dict[Ref, str] = field(default_factory=dict)
+    """Objects that are on their way out, and what holds them."""
+    failed: dict[Ref, KubeError] = field(default_factory=dict)
+    wake: float | None = None
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing is left to be taken away."""
+        return not self.going and not self.failed
+
+
+class Removal:
+    """One pass of taking objects of one graph away."""
+
+    def __init__(
+        self,
+        run: Run,
+        doomed: Collection[Doomed],
+        plan: Plan | None,
+        *,
+        client: Client,
+        children: Children,
+        confirm: Callable[[], Awaitable[None]],
+    ) -> None:
+        self._run = run
+        self._doomed = {one.entry.id: one for one in doomed}
+        self._order = Order([one.entry for one in doomed], plan)
+        self._has_dependencies = _with_dependencies(plan)
+        self._client = client
+        self._children = children
+        self._confirm = confirm
+        self._confirming = asyncio.Lock()
+        self._confirmed = False
+        self._remaining = set(self._doomed)
+        self._tried: set[str] = set()
+        self.removed = Removed()
+
+    async def run(self) -> Removed:
+        """Take away what can be taken away now."""
+        tasks: dict[asyncio.Task[bool], str] = {}
+        try:
+            while True:
+                for id_ in self._order.next(self._remaining):
+                    if id_ not in self._tried and len(tasks) < AT_ONCE:
+                        self._tried.add(id_)
+                        task = asyncio.create_task(self._one(self._doomed[id_]), name=f"rm {id_}")
+                        tasks[task] = id_
+                if not tasks:
+                    return self.removed
+                done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+                for task in done:
+                    id_ = tasks.pop(task)
+                    if task.result():
+                        self._remaining.discard(id_)
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _one(self, doomed: Doomed) -> bool:
+        """Take one object away; whether nobody has to wait for it any more."""
+        try:
+            return await self._taken_away(doomed)
+        except FencedError:
+            raise
+        except KubeError as error:
+            self.removed.failed[doomed.ref] = error
+            return False
+
+    async def _taken_away(self, doomed: Doomed) -> bool:
+        child = doomed.child
+        if doomed.kind is None:
+            return self._gone(doomed)
+        if doomed.orphan or (child is not None and child.protected):
+            return self._let_go(doomed)
+        if child is not None and child.deleting:
+            return self._going(doomed, child)
+        if self._in_grace(doomed):
+            return False
+        return await self._ended(doomed, doomed.kind)
+
+    async def _ended(self, doomed: Doomed, kind: Kind) -> bool:
+        uid = doomed.entry.uid or await self._found_uid(doomed, kind)
+        if not uid:
+            return self._gone(doomed, deleted=False)
+        await self._confirm_once()
+        if doomed.heir:
+            await self._hand_over(doomed, kind, uid)
+            return True
+        return await self._delete(doomed, kind, uid)
+
+    def _let_go(self, doomed: Doomed) -> bool:
+        self.removed.orphaned.append(doomed.ref)
+        self._run.inventory.drop(doomed.entry.id)
+        return True
+
+    async def _delete(self, doomed: Doomed, kind: Kind, uid: str) -> bool:
+        ref = doomed.ref
+        foreground = (ref.group, ref.kind) in WORKLOADS and (
+            bool(doomed.entry.level) or doomed.entry.node in self._has_dependencies
+        )
+        with self._children.writing(kind, ref):
+            try:
+                answer = await self._client.delete(
+                    kind,
+                    ref.name,
+                    Exactly(uid),
+                    namespace=ref.namespace or None,
+                    propagation="Foreground" if foreground else "Background",
+                )
+            except (NotFoundError, ConflictError) as error:
+                if isinstance(error, ConflictError) and _OTHER_OBJECT not in str(error):
+                    raise
+                # Gone, or another object has its name by now: none of ours is left.
+                self._children.observe_removal(kind, ref, uid)
+                return self._gone(doomed)
+            if is_gone(answer):
+                self._children.observe_removal(kind, ref, uid)
+                return self._gone(doomed)
+            return self._going(doomed, self._children.observe(kind, answer))
+
+    async def _found_uid(self, doomed: Doomed, kind: Kind) -> str:
+        """The UID of an object that was intended and perhaps made; empty when it was not."""
+        ref = doomed.ref
+        try:
+            found = await self._client.get(kind, ref.name, namespace=ref.namespace or None)
+        except NotFoundError:
+            return ""
+        metadata = found["metadata"]
+        if (metadata.get("labels") or {}).get(GRAPH_LABEL) != self._run.graph:
+            return ""
+        uid = str(metadata["uid"])
+        self._run.inventory.learn(doomed.entry.id, uid)
+        return uid
+
+    async def _hand_over(self, doomed: Doomed, kind: Kind, uid: str) -> None:
+        """Let another graph have an object: from now on it carries that one's label."""
+        ref = doomed.ref
+        patch = {"metadata": {"uid": uid, "labels": {GRAPH_LABEL: doomed.heir}}}
+        try:
+            await self._client.patch(kind, ref.name, patch, namespace=ref.namespace or None)
+        except (NotFoundError, ConflictError):
+            self._gone(doomed)
+            return
+        self._run.inventory.drop(doomed.entry.id)
+        self.removed.handed_over.append(ref)
+
+    def _gone(self, doomed: Doomed, *, deleted: bool = True) -> bool:
+        self._run.inventory.drop(doomed.entry.id)
+        self._run.stale_since.pop(doomed.entry.id, None)
+        if deleted:
+            self.removed.deleted.append(doomed.ref)
+        return True
+
+    def _going(self, doomed: Doomed, child: Child) -> bool:
+        """An object on its way out; others wait for it only while it is our deletion that runs."""
+        foreign = [name for name in child.finalizers if name not in _OWN_FINALIZERS]
+        if foreign:
+            held = f"held by the finalizer {', '.join(foreign)}: its owner has to take it off"
+        else:
+            held = "on its way out"
+        self.removed.going[doomed.ref] = held
+        self._wake_at(asyncio.get_running_loop().time() + POLL)
+        return bool(foreign)
+
+    def _in_grace(self, doomed: Doomed) -> bool:
+        grace = doomed.child.grace if doomed.child is not None else 0.0
+        if not grace:
+            return False
+        now = asyncio.get_running_loop().time()
+        until = self._run.stale_since.setdefault(doomed.entry.id, now) + grace
+        if now >= until:
+            return False
+        self.removed.going[doomed.ref] = f"in its grace period of {grace:.0f} s"
+        self._wake_at(until)
+        return True
+
+    async def _confirm_once(self) -> None:
+        """One look at the graph itself, not at what a cache says of it, before the first delete."""
+        async with self._confirming:
+            if not self._confirmed:
+                await self._confirm()
+                self._confirmed = True
+
+    def _wake_at(self, at: float) -> None:
+        self.removed.wake = min(at, self.removed.wake or at)
+
+
+def _with_dependencies(plan: Plan | None) -> frozenset[str]:
+    if plan is None:
+        return frozenset()
+    return frozenset(node.id for node in plan if node.depends_on)

@@ -1,0 +1,88 @@
+"""What is remembered of one graph between passes: its records, its inventory, its plan."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from pequod.api.graph import InventoryEntry, Node, NodeStatus
+from pequod.graph.child import Child
+from pequod.graph.inventory import Inventory
+from pequod.graph.model import Plan, checked
+from pequod.graph.record import Record, restored
+
+
+@dataclass(frozen=True, slots=True)
+class Polled:
+    """What asking for an object has shown."""
+
+    at: float
+    child: Child | None
+
+
+@dataclass(slots=True)
+class Run:
+    """The execution of one graph."""
+
+    graph: str
+    """UID of the graph."""
+    namespace: str
+    inventory: Inventory
+    records: dict[str, Record]
+    confirmed: bool = False
+    """Whether the graph was seen alive by a read or a write of ours, not only by a watch."""
+    stored: bool = True
+    """Whether the inventory that is stored holds everything that this one holds."""
+    stale_since: dict[str, float] = field(default_factory=dict)
+    """When an object was first found to be wanted by nobody, by the loop's clock."""
+    polled: dict[str, Polled] = field(default_factory=dict)
+    """Objects that cannot be watched, as they were when they were last asked for."""
+    digests: dict[str, tuple[str, str]] = field(default_factory=dict)
+    """The digest of what each node asks for, and the version of its sensitive part."""
+    _plan: tuple[int, Plan] | None = None
+
+    def plan(self, generation: int, nodes: tuple[Node, ...]) -> Plan:
+        """The plan of a generation of the graph; made once, and kept without the objects."""
+        if self._plan is None or self._plan[0] != generation:
+            made = checked(nodes)
+            self._plan = (generation, made.over(()))
+            self.records = {id_: self.records.get(id_) or Record() for id_ in made.order}
+            self.digests.clear()
+            return made
+        return self._plan[1].over(nodes)
+
+    @property
+    def generation(self) -> int:
+        """The generation that the plan was made for."""
+        return self._plan[0] if self._plan else -1
+
+    @property
+    def kib(self) -> float:
+        """How large the graph is, about: spec and status."""
+        return (self._plan[1].size if self._plan else 0) / 1024 + 0.35 * len(self.inventory)
+
+    def record(self, node: str, ref_id: str) -> Record:
+        """The record of a node; a new one when it has become another object."""
+        record = self.records.get(node)
+        if record is None or record.ref_id not in {"", ref_id}:
+            record = self.records[node] = Record()
+        record.ref_id = ref_id
+        return record
+
+
+def resumed(
+    graph: str,
+    namespace: str,
+    inventory: Iterable[InventoryEntry],
+    statuses: Mapping[str, NodeStatus],
+    *,
+    clock: float,
+    now: datetime,
+) -> Run:
+    """A run that goes on where a status says that the last one ended."""
+    entries = Inventory(inventory)
+    refs = {entry.node: entry.id for entry in entries if entry.node is not None}
+    records = {
+        id_: restored(status, ref_id=refs.get(id_, ""), clock=clock, now=now)
+        for id_, status in statuses.items()
+    }
+    return Run(graph=graph, namespace=namespace, inventory=entries, records=records)

@@ -1,0 +1,43 @@
+"""Everything that can be said about how the operator runs; the command line fills it in."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pequod.controllers.platform.identity import IdentityRules
+from pequod.controllers.platform.limits import NamespaceLimits
+from pequod.controllers.platform.resourcegraph import Rules
+from pequod.runtime.health import Address
+from pequod.runtime.leader import Timing
+
+NAMESPACE = "pequod-system"
+NAME = "pequod-operator"
+"""Of the ServiceAccount, its roles, and the Lease."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What the flags say."""
+
+    kubeconfig: Path | None = None
+    context: str | None = None
+    namespace: str = NAMESPACE
+    health: Address | None = None
+    metrics: Address | None = None
+    leader_election: bool = True
+    timing: Timing = field(default_factory=Timing)
+    probe_interval: float = 60.0
+    allow_local_clusters: bool = False
+    identity: IdentityRules = field(default_factory=IdentityRules)
+    limits: NamespaceLimits = field(default_factory=NamespaceLimits)
+    abandon_after: float = 600.0
+    evaluator: Path | None = None
+    """The program that evaluates CEL; without it graphs cannot ask for that."""
+
+    def rules(self) -> Rules:
+        """What concerns graphs."""
+        return Rules(
+            namespace=self.namespace,
+            account=NAME,
+            abandon_after=self.abandon_after,
+            limits=self.limits,
+        )
