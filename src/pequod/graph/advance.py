@@ -81,6 +81,8 @@ def decide(seen: Situation, now: Moment) -> Decision:
     if seen.blocked_by:
         return _blocked(seen, now)
     if seen.child is not None and seen.child.deleting:
+        record.moves("Pending", now.wall)
+        record.problem = None
         record.details = "waits until the object that somebody deletes is gone"
         return REST
     return Decision(Act.APPLY, force=seen.policy.conflict_policy == "Force")
@@ -129,8 +131,11 @@ def _kept(seen: Situation, now: Moment) -> Decision:
     """An object that was made: see to it that it stays so, and look at its health."""
     child, record = seen.child, seen.record
     if seen.policy.mode == "Create":
-        return _healthy(seen, child, now) if child is not None else _vanished(record, now)
+        if child is None or child.deleting:
+            return _vanished(record, now)
+        return _healthy(seen, child, now)
     if child is None or child.metadata.uid != seen.uid:
+        _unready(record, "it is gone, or lost its label; it is applied again", now)
         return Decision(Act.APPLY, force=seen.policy.conflict_policy == "Force")
     if child.deleting:
         _unready(record, "somebody deletes it; it is made anew when it is gone", now)
@@ -173,7 +178,7 @@ def _healthy(seen: Situation, child: Child, now: Moment) -> Decision:
         _fails(record, Problem(reasons.NOT_HEALTHY, verdict.detail, applying=False), now)
         return REST
     _unready(record, verdict.detail, now)
-    return Decision(Act.REST, wake=record.waits_since + deadline(seen.predicates))
+    return Decision(Act.REST, wake=record.waits_since + deadline(seen.predicates, waited))
 
 
 def _unready(record: Record, detail: str, now: Moment) -> None:

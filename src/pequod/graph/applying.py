@@ -40,9 +40,11 @@ _seconds = Histogram(
 class RefusedError(Exception):
     """An apply that failed, explained."""
 
-    def __init__(self, problem: Problem) -> None:
+    def __init__(self, problem: Problem, *, lost: bool = False) -> None:
         super().__init__(problem.message)
         self.problem = problem
+        self.lost = lost
+        """Whether the object that we knew is gone."""
 
 
 class DeletingError(Exception):
@@ -112,15 +114,17 @@ class Applier:
         except ConflictError as error:
             if not is_absent(error):
                 raise
-            # What we knew is gone; whatever has its name now is met as at the first time.
+        # What we knew is gone; whatever has its name now is met as at the first time.
+        try:
             return await self._created(wish)
+        except RefusedError as error:
+            raise RefusedError(error.problem, lost=True) from error
 
     async def _created(self, wish: Wish) -> Taken:
         try:
             answer = await self._send(wish, "", _PLAIN)
-        except FieldConflictError:
-            raise
         except ConflictError:
+            # Where fields are managed by somebody, that is what the API server complains of first.
             return await self._met(wish)
         return Taken(child=answer, created=True)
 

@@ -103,28 +103,34 @@ def child(object_: Mapping[str, Any], digests: Digests) -> Child:
             namespace=sys.intern(str(metadata.get("namespace") or "")),
             uid=str(metadata.get("uid") or ""),
             resource_version=str(metadata.get("resourceVersion") or ""),
-            graph=sys.intern(labels.get(GRAPH_LABEL, "")),
+            graph=sys.intern(str(labels.get(GRAPH_LABEL) or "")),
         ),
         owned=digests.owned(object_),
         health=health(object_),
         conditions=_conditions(object_, metadata),
         deleting=bool(metadata.get("deletionTimestamp")),
-        finalizers=tuple(str(name) for name in metadata.get("finalizers") or ()),
+        finalizers=_finalizers(metadata),
         protected=annotations.get(PRUNE) == "disabled",
-        grace=_grace(annotations.get(GRACE, "")),
+        grace=_grace(annotations.get(GRACE)),
         owns_replicas=owns(our_fields(metadata), "spec", "replicas"),
         observed=_observed(object_, metadata),
     )
 
 
-def _strings(metadata: Mapping[str, Any], part: str) -> Mapping[str, str]:
+def _strings(metadata: Mapping[str, Any], part: str) -> Mapping[str, Any]:
+    """Labels or annotations; what stands in the place of a string is anybody's guess."""
     pairs = metadata.get(part)
     return pairs if isinstance(pairs, dict) else {}
 
 
-def _grace(text: str) -> float:
+def _finalizers(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    names = metadata.get("finalizers")
+    return tuple(str(name) for name in names) if isinstance(names, list) else ()
+
+
+def _grace(text: object) -> float:
     try:
-        return min(seconds(text), _LONGEST_GRACE) if text else 0.0
+        return min(seconds(str(text)), _LONGEST_GRACE) if text else 0.0
     except ValueError:
         # Whoever asked for a grace that cannot be read did not ask for none.
         return _LONGEST_GRACE
@@ -155,7 +161,7 @@ def _conditions(
                 ": ".join(str(one[part]) for part in ("reason", "message") if one.get(part)),
                 _LONGEST_MESSAGE,
             ),
-            current=one.get("observedGeneration") in {None, generation},
+            current=one.get("observedGeneration") in (None, generation),
         )
         for one in entries[:_MOST_CONDITIONS]
         if isinstance(one, dict)

@@ -67,10 +67,10 @@ def desired(object_: Mapping[str, Any], kind: Kind, *, namespace: str, graph: st
     }
     labels = metadata.get("labels", {})
     metadata["labels"] = {MANAGED_BY: _OURS} | labels | {GRAPH_LABEL: graph}
-    if LAST_APPLIED in metadata.get("annotations", {}):
-        metadata["annotations"] = {
-            name: value for name, value in metadata["annotations"].items() if name != LAST_APPLIED
-        }
+    annotations = metadata.pop("annotations", {})
+    # An empty map would be ours as a whole, with whatever others put into it.
+    if kept := {name: value for name, value in annotations.items() if name != LAST_APPLIED}:
+        metadata["annotations"] = kept
     if ref.namespace:
         metadata["namespace"] = ref.namespace
     body = {name: value for name, value in object_.items() if name != "status"}
@@ -82,9 +82,15 @@ def _folded(body: Object) -> Object:
     plain = body.get("stringData")
     if body.get("kind") != "Secret" or body.get("apiVersion") != "v1" or not plain:
         return body
+    data = body.get("data") or {}
+    if not isinstance(plain, dict) or not isinstance(data, dict):
+        raise UnusableObjectError("data and stringData of a Secret must be maps")
+    for name, text in plain.items():
+        if not isinstance(text, str):
+            raise UnusableObjectError(f"stringData.{name} of a Secret must be a string")
     folded = {name: value for name, value in body.items() if name != "stringData"}
-    encoded = {name: b64encode(str(text).encode()).decode() for name, text in plain.items()}
-    return folded | {"data": {**(body.get("data") or {}), **encoded}}
+    encoded = {name: b64encode(text.encode()).decode() for name, text in plain.items()}
+    return folded | {"data": {**data, **encoded}}
 
 
 def with_sensitive(object_: Mapping[str, Any], secret: bytes, *, where: str) -> Object:

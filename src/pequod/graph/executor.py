@@ -193,6 +193,8 @@ class Execution:
             else:
                 await self._ask(member, record)
         except RefusedError as error:
+            if error.lost:
+                self._run.inventory.forget_uid(record.ref_id)
             self._refused(member, record, error.problem)
         except DeletingError:
             record.details = "waits until the object that is being deleted is gone"

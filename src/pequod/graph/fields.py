@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from pequod.kube.client import FIELD_MANAGER
+from pequod.kube.objects import MISFITS
 
 Fields = Mapping[str, Any]
 """A tree in the form of FieldsV1: `f:name`, `k:{…}`, `v:…`, `i:0`, and `.` for the item itself."""
@@ -36,7 +37,8 @@ def our_fields(metadata: Mapping[str, Any], manager: str = FIELD_MANAGER) -> lis
 def managers(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     """Everybody who manages fields of an object, ourselves included."""
     entries = metadata.get("managedFields")
-    found = [entry.get("manager") for entry in entries or () if isinstance(entry, dict)]
+    listed = entries if isinstance(entries, list) else []
+    found = [entry.get("manager") for entry in listed if isinstance(entry, dict)]
     return tuple(dict.fromkeys(str(name) for name in found if name))
 
 
@@ -88,7 +90,7 @@ def _at(value: Any, step: str) -> Any:  # noqa: ANN401 -- any JSON
         return _MISSING
     try:
         wanted = msgspec.json.decode(rest)
-    except msgspec.DecodeError:
+    except MISFITS:
         return _MISSING
     return _item(value, kind, wanted)
 

@@ -25,9 +25,10 @@ MAX_STATUS_BYTES = 384 * 1024
 WARN_FROM = 0.8
 """Of a limit: from here on it is worth a warning."""
 MAX_DEPTH = 64
-_API_VERSION = re.compile(r"([a-z0-9][a-z0-9.-]*/)?v[a-z0-9]+")
+_API_VERSION = re.compile(r"([a-z0-9][a-z0-9.-]*/)?[a-z][a-z0-9-]*")
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]*")
-_NAME = re.compile(r"[^/%$\s]{1,253}")
+_NAME = re.compile(r"(?!\.{1,2}\Z)[^/%$\s]{1,253}")
+_NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _MOST_PROBLEMS = 20
 _STATUS_BYTES_OF_A_NODE = 230
 """What phase, digests, times and UIDs take, without the names."""
@@ -94,14 +95,16 @@ def checked(nodes: Sequence[Node]) -> Plan:
     problems = [*_ids(nodes), *_dependencies(nodes), *_objects(nodes)]
     size = len(msgspec.json.encode(nodes))
     problems += _sizes(nodes, size)
-    if problems:
-        raise InvalidGraphError(problems)
     edges = {node.id: node.depends_on for node in nodes}
+    order: tuple[str, ...] = ()
     try:
         order = ordered(edges)
     except CycleFoundError as error:
-        message = f"nodes wait for each other in a circle: {error}; remove one dependsOn of these"
-        raise InvalidGraphError([message]) from error
+        problems.append(
+            f"nodes wait for each other in a circle: {error}; remove one dependsOn of these"
+        )
+    if problems:
+        raise InvalidGraphError(problems)
     return Plan(
         nodes={node.id: node for node in nodes},
         order=order,
@@ -189,6 +192,8 @@ def _object(node: Node) -> Iterator[str]:
     if not isinstance(metadata, dict) or not _fits(_NAME, metadata.get("name")):
         yield "metadata.name must be a plain name; generateName is not for objects that are kept"
         return
+    if metadata.get("namespace") and not _fits(_NAMESPACE, metadata["namespace"]):
+        yield "metadata.namespace must be the plain name of a namespace"
     yield from _reserved(metadata)
     yield from _secret(node)
     yield from _shape(object_)

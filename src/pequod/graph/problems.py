@@ -22,13 +22,16 @@ from pequod.kube.errors import (
 )
 
 _IMMUTABLE = re.compile(
-    r"immutable|may not change fields other than|updates to \w+ spec for fields other than",
+    r"immutable|may not change fields other than|updates to \w+ spec for fields other than"
+    r"|may not change once set|may not be changed in an update|cannot change roleRef"
+    r"|updates to \w+ are forbidden",
     re.IGNORECASE,
 )
 _OUR_MISTAKE = ("failed to create typed patch object", "failed to convert new object")
 """How an API server begins its answer of code 500 to an object that it cannot even read."""
 _UID_MISMATCH = "uid mismatch"
-_DIFFERENCE = re.compile(r"\n@@.*", re.DOTALL)
+_DIFFERENCE = re.compile(r"\\n@@.*")
+"""A comparison of whole specs, as it looks where it was put on one line."""
 
 
 def is_immutable(error: KubeError) -> bool:

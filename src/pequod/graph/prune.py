@@ -35,13 +35,13 @@ def braked(stale: Sequence[InventoryEntry], kept: int, *, emptied: bool) -> str:
     that may be empty, and is, has that agreement for everything but the precious.
     """
     made = [entry for entry in stale if entry.uid]
-    refs = [Ref.of(entry.id) for entry in made]
+    refs = [Ref.of(entry.id) for entry in made if entry.deletion_policy != "Orphan"]
     precious = [ref for ref in refs if (ref.group, ref.kind) in PRECIOUS]
     if precious:
         return f"would delete {listed(precious)}, and whatever is in it"
     total = len(made) + kept
-    if len(made) > 1 and 2 * len(made) > total and not emptied:
-        return f"would delete {len(made)} of {total} objects: {listed(refs)}"
+    if len(refs) > 1 and 2 * len(refs) > total and not emptied:
+        return f"would delete {len(refs)} of {total} objects: {listed(refs)}"
     return ""
 
 
@@ -72,9 +72,13 @@ class Order:
 
 
 def _needed_by(entries: Collection[InventoryEntry], plan: Plan) -> Mapping[str, AbstractSet[str]]:
-    by_node = {entry.node: entry.id for entry in entries if entry.node in plan.dependents}
+    by_node: dict[str, set[str]] = {}
+    for entry in entries:
+        if entry.node is not None and entry.node in plan.dependents:
+            # A node that has become another object may still have the one that it was.
+            by_node.setdefault(entry.node, set()).add(entry.id)
     return {
-        id_: frozenset(by_node[other] for other in plan.dependents[node] if other in by_node)
-        for node, id_ in by_node.items()
-        if node is not None
+        id_: frozenset().union(*(by_node.get(other, ()) for other in plan.dependents[node]))
+        for node, ids in by_node.items()
+        for id_ in ids
     }

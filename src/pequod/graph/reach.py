@@ -96,5 +96,6 @@ def _account(body: Mapping[str, Any], kind: Kind) -> str:
         spec = spec.get(name) if isinstance(spec, dict) else None
     if not isinstance(spec, dict):
         return _DEFAULT_ACCOUNT
-    named = {spec.get("serviceAccountName"), spec.get("serviceAccount")} - {None, "", "default"}
-    return ", ".join(sorted(str(name) for name in named)) or _DEFAULT_ACCOUNT
+    said = (spec.get("serviceAccountName"), spec.get("serviceAccount"))
+    named = {str(name) for name in said if name} - {_DEFAULT_ACCOUNT}
+    return ", ".join(sorted(named)) or _DEFAULT_ACCOUNT

@@ -52,9 +52,10 @@ def judged(
     return READY
 
 
-def deadline(predicates: Sequence[ReadyWhen]) -> float:
-    """Seconds after which the first predicate gives up."""
-    return min(seconds(predicate.timeout) for predicate in predicates or DEFAULT)
+def deadline(predicates: Sequence[ReadyWhen], waited: float) -> float:
+    """Seconds after which the next predicate gives up; those that have waited enough hold."""
+    limits = [seconds(predicate.timeout) for predicate in predicates or DEFAULT]
+    return min((limit for limit in limits if limit > waited), default=max(limits))
 
 
 def to_be_asked(predicates: Sequence[ReadyWhen], child: Child, answers: Answers) -> list[str]:

@@ -46,6 +46,9 @@ class Run:
             made = checked(nodes)
             self._plan = (generation, made.over(()))
             self.records = {id_: self.records.get(id_) or Record() for id_ in made.order}
+            for record in self.records.values():
+                # Whatever has failed may be what was changed.
+                record.retry_at = 0.0
             self.digests.clear()
             return made
         return self._plan[1].over(nodes)

@@ -224,11 +224,11 @@ async def test_a_plugin_that_hangs_is_ended_with_all_that_it_started(workshop: W
         "child = os.fork()\n"
         f"open({str(child)!r}, 'a').write(f'{{os.getpid()}}\\n')\n"
         "time.sleep(300)\n",
-        patience=2.0,
+        patience=5.0,
     )
     started = time.monotonic()
-    assert "did not end within 2 seconds" in await refusal(plugin)
-    assert time.monotonic() - started < 20
+    assert "did not end within 5 seconds" in await refusal(plugin)
+    assert time.monotonic() - started < 60
     pids = [int(line) for line in child.read_text().split()]
     assert len(pids) == 2
     assert not any(_runs(pid) for pid in pids)
