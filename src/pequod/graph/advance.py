@@ -164,6 +164,9 @@ def _healthy(seen: Situation, child: Child, now: Moment) -> Decision:
     record = seen.record
     if to_be_asked(seen.predicates, child, record.answers):
         return Decision(Act.ASK)
+    if record.phase in {"Ready", "Pending"}:
+        # Whatever it lacks, it lacks it since now, not since we last looked.
+        record.waits_since = now.clock
     waited = now.clock - record.waits_since
     verdict = judged(seen.predicates, child, record.answers, waited=waited)
     if verdict.ready:
@@ -172,7 +175,6 @@ def _healthy(seen: Situation, child: Child, now: Moment) -> Decision:
         if record.phase not in {"Applied", "Ready"}:
             record.moves("Applied", now.wall)
         record.moves("Ready", now.wall)
-        record.waits_since = now.clock
         return REST
     if verdict.failed:
         _fails(record, Problem(reasons.NOT_HEALTHY, verdict.detail, applying=False), now)

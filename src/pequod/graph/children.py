@@ -5,9 +5,10 @@ graph whose UID its label names. Who changed matters to one graph, which is woke
 there is something to decide.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from pequod.graph.child import Child, reader
 from pequod.graph.digests import Digests
@@ -25,6 +26,18 @@ Wake = Callable[[str], None]
 """Wakes the graph of a UID."""
 
 
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """The kinds that are watched, and why others are not, besides that it is forbidden."""
+
+    kinds: frozenset[Kind]
+    failed: Mapping[Kind, KubeError]
+
+    def refused(self, kinds: AbstractSet[Kind]) -> frozenset[Kind]:
+        """Those of the kinds that the operator may not watch."""
+        return frozenset(kinds - self.kinds - self.failed.keys())
+
+
 class Children:
     """What is known of the objects of graphs on one cluster."""
 
@@ -36,9 +49,15 @@ class Children:
         self._shares: dict[Kind, Share[Child]] = {}
         self._stops: dict[Kind, Callable[[], None]] = {}
         self._users: dict[Kind, set[str]] = {}
+        self._curious: set[str] = set()
+        """Graphs that look at more of their objects than what is kept."""
 
-    def need(self, graph: str, kinds: AbstractSet[Kind]) -> None:
+    def need(self, graph: str, kinds: AbstractSet[Kind], *, every_change: bool = False) -> None:
         """A graph has objects of these kinds, and of no others any more."""
+        if every_change:
+            self._curious.add(graph)
+        else:
+            self._curious.discard(graph)
         for kind in kinds:
             self._share(kind)
             self._users[kind].add(graph)
@@ -48,23 +67,23 @@ class Children:
                 if not self._users[kind]:
                     self._release(kind)
 
-    async def watched(self, kinds: AbstractSet[Kind]) -> frozenset[Kind]:
-        """Those of the kinds that can be watched; raises KubeError when that is not known.
+    async def watched(self, kinds: AbstractSet[Kind]) -> Watched:
+        """Which of the kinds can be watched; what cannot is not known to be empty.
 
         What the operator may not watch has to be asked for, object by object.
         """
-        found = set()
+        found: set[Kind] = set()
+        failed: dict[Kind, KubeError] = {}
         for kind in kinds:
             try:
                 await self._share(kind).cache.until_synced(SYNC_LIMIT)
             except ForbiddenError:
                 continue
-            found.add(kind)
-        return frozenset(found)
-
-    def failure(self, kind: Kind) -> KubeError | None:
-        """Why nothing is heard of a kind at the moment."""
-        return self._share(kind).cache.failure
+            except KubeError as error:
+                failed[kind] = error
+            else:
+                found.add(kind)
+        return Watched(frozenset(found), failed)
 
     def get(self, kind: Kind, ref: Ref, graph: str) -> Child | None:
         """The object of a graph; None when there is none, or none that says it is the graph's."""
@@ -118,11 +137,12 @@ class Children:
         self._users.pop(kind, None)
 
     def _changed(self, change: Change[Child]) -> None:
-        before, after = _readable(change.before), _readable(change.after)
-        if change.ours or (before and after and not after.differs(before)):
+        if change.ours:
             return
+        before, after = _readable(change.before), _readable(change.after)
+        dull = before is not None and after is not None and not after.differs(before)
         for graph in {one.metadata.graph for one in (before, after) if one is not None}:
-            if graph:
+            if graph and (not dull or graph in self._curious):
                 self._wake(graph)
 
 

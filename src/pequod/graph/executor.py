@@ -86,6 +86,8 @@ class Outcome:
     """Nodes that were not applied yet."""
     wake: float | None = None
     """When to look again at the latest, by the loop's clock."""
+    unwatched: tuple[str, ...] = ()
+    """Kinds that the operator may not watch: their objects are asked for."""
 
     @property
     def complete(self) -> bool:

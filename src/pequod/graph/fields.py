@@ -71,7 +71,7 @@ def _walk(value: Any, fields: Fields, path: str) -> Iterator[tuple[str, Any]]:  
             continue
         found = _at(value, step)
         if found is _MISSING:
-            yield where, ["missing"]
+            yield where, []
         elif isinstance(below, dict) and below:
             yield from _walk(found, below, where)
         else:

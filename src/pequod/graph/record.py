@@ -59,7 +59,7 @@ class Record:
     """Digest of our fields in the answer to that."""
     problem: Problem | None = None
     details: str = ""
-    since: datetime = field(default_factory=lambda: datetime.now(UTC))
+    since: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
     """When the phase last changed, for people."""
     waits_since: float = 0.0
     """When it began to wait for its readiness, by the loop's clock."""

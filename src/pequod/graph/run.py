@@ -34,6 +34,8 @@ class Run:
     """Whether the inventory that is stored holds everything that this one holds."""
     stale_since: dict[str, float] = field(default_factory=dict)
     """When an object was first found to be wanted by nobody, by the loop's clock."""
+    failed_removals: int = 0
+    """How often in a row something could not be deleted."""
     polled: dict[str, Polled] = field(default_factory=dict)
     """Objects that cannot be watched, as they were when they were last asked for."""
     digests: dict[str, tuple[str, str]] = field(default_factory=dict)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+import evaluators
 from clusters import Api, SharedControlPlane
 from graphs import TENANT, Engine, Graphs, Start, running
 from operators import operator_kubeconfig
@@ -15,6 +16,11 @@ from pequod.graph.probes import Cel
 from pequod.kube.kubeconfig import own_access
 
 RBAC = "rbac.authorization.k8s.io"
+
+
+@pytest.fixture(scope="session", autouse=True)
+def the_evaluator_is_built() -> None:
+    evaluators.version()
 
 
 @pytest.fixture(scope="session")

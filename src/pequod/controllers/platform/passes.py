@@ -16,7 +16,7 @@ from pequod.controllers.platform.views import POLL, LiveView
 from pequod.graph.access import Need, described
 from pequod.graph.applying import Applier
 from pequod.graph.executor import Execution, Outcome
-from pequod.graph.model import Plan, Ref
+from pequod.graph.model import Plan
 from pequod.graph.probes import Cel, Probes
 from pequod.graph.prune import braked, listed
 from pequod.graph.reach import Reach
@@ -26,6 +26,9 @@ from pequod.runtime.verdicts import Waiting
 
 DENIED_AGAIN = 30.0
 """Seconds after which rights that were missing are looked for again."""
+NOTHING_LEFT = "nothing is left over"
+"""What `Pruned` says, also right after a prune: events tell what went, and the next pass would only
+write that nothing is left."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -52,9 +55,11 @@ class GraphPass:
     async def execute(self, prepared: Prepared) -> Outcome:
         """Write the intent down, then bring every node as far as it comes now."""
         children, kinds = self.target.children, prepared.kinds()
-        children.need(self.run.graph, kinds)
-        watched = await children.watched(kinds)
-        view = LiveView(self.run, children, watched)
+        asks = any(one.type == "CEL" for node in self.plan for one in node.ready_when)
+        children.need(self.run.graph, kinds, every_change=asks)
+        watched = await self.target.watched(kinds)
+        prepared.without(watched.failed)
+        view = LiveView(self.run, children, watched.kinds)
         polled = await view.poll([*prepared.members.values()], self.actor)
         execution = Execution(
             self.run,
@@ -72,6 +77,7 @@ class GraphPass:
         outcome.failed |= prepared.unusable
         if polled:
             outcome.wake_by(POLL)
+        outcome.unwatched = tuple(sorted(str(kind) for kind in watched.refused(kinds)))
         self._tell(outcome, prepared)
         return outcome
 
@@ -118,7 +124,7 @@ class GraphPass:
         wanted |= self._unusable(prepared)
         stale = self.run.inventory.stale(wanted)
         if not stale:
-            return "nothing is left over"
+            return NOTHING_LEFT
         kept = len(self.run.inventory) - len(stale)
         emptied = not self.plan.order and self.graph.spec.allow_empty
         problem = braked(stale, kept, emptied=emptied)
@@ -128,8 +134,8 @@ class GraphPass:
         for reason, note in told(removed):
             self.ctx.tell(reason, note)
         if not removed.complete:
-            raise still_there(removed, doing=reasons.PRUNING)
-        return f"taken away: {listed([Ref.of(entry.id) for entry in stale])}"
+            raise still_there(removed, self.run, doing=reasons.PRUNING)
+        return NOTHING_LEFT
 
     def _unusable(self, prepared: Prepared) -> set[str]:
         """The objects of nodes that cannot be executed now: they are wanted all the same."""

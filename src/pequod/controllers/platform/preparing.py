@@ -3,7 +3,7 @@
 import asyncio
 from base64 import b64decode
 from binascii import Error as BadBase64
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 
 import msgspec
@@ -26,7 +26,7 @@ from pequod.graph.reach import Reach
 from pequod.graph.record import Problem
 from pequod.graph.run import Run
 from pequod.kube.client import Client
-from pequod.kube.errors import NotFoundError, UnknownKindError
+from pequod.kube.errors import KubeError, NotFoundError, UnknownKindError
 from pequod.kube.kinds import SECRETS, Kind
 from pequod.kube.objects import Key, Metadata
 from pequod.runtime.context import Context
@@ -78,6 +78,15 @@ class Prepared:
     unusable: dict[str, Problem] = field(default_factory=dict)
     """Nodes that cannot be executed as things are."""
     out_of_reach: list[str] = field(default_factory=list)
+
+    def without(self, failed: Mapping[Kind, KubeError]) -> None:
+        """Leave nodes out of which nothing can be known at the moment."""
+        for id_, member in tuple(self.members.items()):
+            error = failed.get(member.kind)
+            if error is not None and member.node.apply_policy.mode != "Observe":
+                del self.members[id_]
+                text = f"{member.ref}: objects of its kind cannot be listed: {error}"
+                self.unusable[id_] = Problem(error.reason, text, transient=True)
 
     def intents(self, plan: Plan) -> list[Intent]:
         """What is to be written down before the first write."""

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import msgspec
@@ -15,6 +15,7 @@ from pequod.base.durations import words
 from pequod.controllers.platform.claims import heir
 from pequod.controllers.platform.identity import Actor
 from pequod.controllers.platform.targets import Target
+from pequod.graph.advance import RETRY
 from pequod.graph.model import Plan, Ref
 from pequod.graph.prune import listed
 from pequod.graph.removal import Doomed, Removal, Removed
@@ -25,6 +26,8 @@ from pequod.kube.errors import ForbiddenError, NotFoundError, UnknownKindError
 from pequod.kube.kinds import NAMESPACES, Kind
 from pequod.runtime.verdicts import Waiting
 
+REFUSED_AGAIN = 30.0
+"""Seconds after which a delete is tried again that was not allowed."""
 _GRAPHS = Kind.of(ResourceGraph)
 
 
@@ -74,17 +77,24 @@ class Scene:
         doomed = [await self._doomed(entry) for entry in entries]
         kinds = frozenset(one.kind for one in doomed if one.kind is not None)
         self.target.children.need(self.run.graph, kinds | also)
-        await self.target.children.watched(kinds)
-        doomed = [self._seen(one) for one in doomed]
+        watched = await self.target.watched(kinds)
+        known = [one for one in doomed if one.kind not in watched.failed]
+        known = [await self._seen(one, watched.kinds) for one in known]
         removal = Removal(
             self.run,
-            doomed,
+            known,
             plan,
             client=self.actor.client,
             children=self.target.children,
             confirm=self.confirm,
         )
-        return await removal.run()
+        removed = await removal.run()
+        removed.failed |= {
+            one.ref: watched.failed[one.kind]
+            for one in doomed
+            if one.kind is not None and one.kind in watched.failed
+        }
+        return removed
 
     async def _doomed(self, entry: InventoryEntry) -> Doomed:
         ref = Ref.of(entry.id)
@@ -104,18 +114,24 @@ class Scene:
             heir=heir(self.graph, ref, self.graphs),
         )
 
-    def _seen(self, doomed: Doomed) -> Doomed:
+    async def _seen(self, doomed: Doomed, watched: frozenset[Kind]) -> Doomed:
+        """With the live object, which may ask to be spared."""
         if doomed.kind is None:
             return doomed
-        child = self.target.children.get(doomed.kind, doomed.ref, self.run.graph)
-        return Doomed(
-            entry=doomed.entry,
-            ref=doomed.ref,
-            kind=doomed.kind,
-            child=child,
-            orphan=doomed.orphan,
-            heir=doomed.heir,
-        )
+        if doomed.kind in watched:
+            child = self.target.children.get(doomed.kind, doomed.ref, self.run.graph)
+            return replace(doomed, child=child)
+        ref = doomed.ref
+        try:
+            answer = await self.actor.client.get_bytes(
+                doomed.kind, ref.name, namespace=ref.namespace or None
+            )
+        except (NotFoundError, ForbiddenError):
+            # The delete will find out the same.
+            return doomed
+        child = self.target.children.read(answer)
+        ours = child.metadata.uid == doomed.entry.uid or child.metadata.graph == self.run.graph
+        return replace(doomed, child=child if ours else None)
 
     async def confirm(self) -> None:
         """Look at the graph itself: it must be what we take it for, and somebody's."""
@@ -158,20 +174,22 @@ async def _is_terminating(client: Client, namespace: str) -> bool:
     return found.status.phase == "Terminating"
 
 
-def still_there(removed: Removed, *, doing: reasons.Reason) -> Waiting:
+def still_there(removed: Removed, run: Run, *, doing: reasons.Reason) -> Waiting:
     """What is waited for before everything is gone."""
     if removed.failed:
         ref, error = next(iter(removed.failed.items()))
         more = len(removed.failed) - 1
         others = f" (and {more} more objects)" if more else ""
-        return Waiting(error.reason, f"{ref} could not be deleted{others}: {error}", after=30.0)
+        refused = isinstance(error, ForbiddenError)
+        after = REFUSED_AGAIN if refused else RETRY.delay(run.failed_removals)
+        return Waiting(error.reason, f"{ref} could not be deleted{others}: {error}", after=after)
     parts = [f"{ref} is {held}" for ref, held in [*removed.going.items()][:5]]
     more = len(removed.going) - len(parts)
     text = "; ".join(parts) + (f"; and {more} more" if more > 0 else "")
-    after = None
+    soon = None
     if removed.wake is not None:
-        after = max(removed.wake - asyncio.get_running_loop().time(), 0.1)
-    return Waiting(doing, text, after=after)
+        soon = max(removed.wake - asyncio.get_running_loop().time(), 0.1)
+    return Waiting(doing, text, after=soon)
 
 
 def told(removed: Removed) -> list[tuple[reasons.Reason, str]]:

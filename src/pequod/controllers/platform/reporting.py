@@ -10,6 +10,7 @@ import msgspec
 
 from pequod.api import reasons
 from pequod.api.platform import ResourceGraph, ResourceGraphStatus
+from pequod.controllers.platform.views import POLL
 from pequod.graph.executor import Outcome
 from pequod.graph.model import MAX_STATUS_BYTES, Plan
 from pequod.graph.record import Problem
@@ -85,7 +86,11 @@ def healthy(outcome: Outcome, plan: Plan) -> str:
         )
     if outcome.unready:
         raise Waiting(reasons.WAITING_FOR_NODES, _unready(outcome, plan), after=until(outcome.wake))
-    return f"{_objects(len(plan.order))} ready"
+    ready = f"{_objects(len(plan.order))} ready"
+    if outcome.unwatched:
+        kinds = ", ".join(outcome.unwatched)
+        return f"{ready}; {kinds} cannot be watched by the operator: asked for every {POLL:.0f} s"
+    return ready
 
 
 def phase(verdict: Waiting) -> Literal["Executing", "Failed"]:

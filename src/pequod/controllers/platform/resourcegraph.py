@@ -258,7 +258,7 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
         for ref in await scene.release_terminating(forbidden):
             removed.failed.pop(ref)
         if not removed.complete:
-            raise still_there(removed, doing=reasons.FINALIZING)
+            raise still_there(removed, run, doing=reasons.FINALIZING)
 
     async def _released(self, graph: ResourceGraph, run: Run) -> None:
         """Let go of what stands in a namespace that is being deleted, account and all."""

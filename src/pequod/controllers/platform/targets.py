@@ -10,13 +10,14 @@ from pequod.api.gitops import SHARED, Cluster
 from pequod.api.platform import ResourceGraph
 from pequod.base.tasks import Background
 from pequod.graph.access import Access
-from pequod.graph.children import Children
+from pequod.graph.children import Children, Watched
 from pequod.graph.digests import Digests
 from pequod.kube.cache import Projection
 from pequod.kube.caches import Caches, Share
 from pequod.kube.client import Client
 from pequod.kube.clusters import Clusters
 from pequod.kube.discovery import Discovery
+from pequod.kube.errors import NotFoundError
 from pequod.kube.kinds import Kind
 from pequod.kube.objects import Key
 from pequod.runtime.verdicts import Waiting
@@ -37,6 +38,13 @@ class Target:
     discovery: Discovery
     children: Children
     access: Access
+
+    async def watched(self, kinds: frozenset[Kind]) -> Watched:
+        """Which of the kinds can be watched; one that is gone is looked for anew."""
+        found = await self.children.watched(kinds)
+        if any(isinstance(error, NotFoundError) for error in found.failed.values()):
+            self.discovery.invalidate()
+        return found
 
 
 class Targets:

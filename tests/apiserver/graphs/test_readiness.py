@@ -1,0 +1,142 @@
+"""When a node is ready, what its dependents wait for, and what is said when it is not."""
+
+from functools import partial
+
+from evaluators import evaluating
+from graphs import Graphs, Start, config_map, deployment, node, object_
+from waiting import until
+
+
+def job(name: str) -> dict[str, object]:
+    spec = {
+        "backoffLimit": 0,
+        "template": {
+            "spec": {"restartPolicy": "Never", "containers": [{"name": "a", "image": "a:1"}]}
+        },
+    }
+    return object_("batch/v1", "Job", name, spec=spec)
+
+
+async def test_dependents_wait_until_their_dependency_is_current(
+    graphs: Graphs, engine: Start
+) -> None:
+    """The simulated node makes pods ready; until then the dependent is not applied."""
+    graphs.create(
+        "web",
+        node("app", deployment("app", replicas=1)),
+        node("after", config_map("after"), dependsOn=["app"]),
+    )
+    async with engine():
+        await until(partial(graphs.is_ready, "web"))
+    app = graphs.live("apps/v1/deployments", "app")
+    assert app["status"]["availableReplicas"] == 1
+    assert graphs.find("configmaps", "after") is not None
+
+
+async def test_a_condition_that_is_asked_for_must_match(graphs: Graphs, engine: Start) -> None:
+    wait = [{"type": "ConditionMatch", "conditionType": "Available", "timeout": "1m"}]
+    impossible = [{"type": "ConditionMatch", "conditionType": "Never", "timeout": "1s"}]
+    graphs.create(
+        "web",
+        node("app", deployment("app", replicas=1), readyWhen=wait),
+        node("never", config_map("never"), readyWhen=impossible),
+        node("child", config_map("child"), dependsOn=["never"]),
+    )
+    async with engine():
+        await until(lambda: graphs.phase("web", "app") == "Ready")
+        await until(lambda: graphs.phase("web", "never") == "Error")
+        status = graphs.status("web")["nodeStatus"]["never"]
+        assert "not ready within 1 s" in status["lastError"]
+        assert "no condition Never" in status["lastError"]
+        assert graphs.find("configmaps", "child") is None
+        graphs.change(
+            "web",
+            node("app", deployment("app", replicas=1), readyWhen=wait),
+            node("never", config_map("never"), readyWhen=[{"type": "Exists"}]),
+            node("child", config_map("child"), dependsOn=["never"]),
+        )
+        await until(partial(graphs.is_ready, "web"))
+
+
+async def test_a_deadline_of_a_predicate_counts_from_the_apply_also_across_restarts(
+    graphs: Graphs, engine: Start
+) -> None:
+    wait = [{"type": "ConditionMatch", "conditionType": "Never", "timeout": "3s"}]
+    graphs.create("web", node("a", config_map("a"), readyWhen=wait))
+    async with engine():
+        await until(lambda: graphs.phase("web", "a") == "Applied")
+    since = graphs.status("web")["nodeStatus"]["a"]["lastTransitionTime"]
+    async with engine():
+        await until(lambda: graphs.phase("web", "a") == "Error")
+    assert graphs.status("web")["nodeStatus"]["a"]["lastTransitionTime"] >= since
+
+
+async def test_deployment_available_and_job_complete(graphs: Graphs, engine: Start) -> None:
+    graphs.create(
+        "web",
+        node("app", deployment("app", replicas=1), readyWhen=[{"type": "DeploymentAvailable"}]),
+        node("job", job("job"), readyWhen=[{"type": "JobComplete"}]),
+    )
+    async with engine():
+        await until(lambda: graphs.phase("web", "app") == "Ready")
+        await until(lambda: graphs.phase("web", "job") == "Applied")
+        status = graphs.path("batch/v1/jobs", "job/status")
+        path = f"{graphs.path('batch/v1/jobs', 'job')}"
+        live = graphs.api.get(path).body
+        done = [
+            {
+                "type": kind,
+                "status": "True",
+                "lastTransitionTime": live["metadata"]["creationTimestamp"],
+                "reason": "BackoffLimitExceeded",
+                "message": "the pod failed",
+            }
+            for kind in ("FailureTarget", "Failed")
+        ]
+        body = {"status": {"conditions": done, "startTime": live["metadata"]["creationTimestamp"]}}
+        answer = graphs.api.patch(status, body)
+        assert answer.code in {200, 422}, answer.message
+        if answer.code == 200:
+            await until(lambda: graphs.phase("web", "job") == "Error")
+            assert "the pod failed" in graphs.message("web", "Healthy")
+
+
+async def test_cel_is_evaluated_over_the_live_object_as_the_tenant_sees_it(
+    graphs: Graphs, engine: Start
+) -> None:
+    wait = [{"type": "CEL", "expression": "self.data.go == 'on'"}]
+    graphs.create(
+        "web",
+        node("a", config_map("a"), readyWhen=wait),
+        node("b", config_map("b"), dependsOn=["a"]),
+    )
+    async with evaluating() as cel, engine(cel=cel) as running:
+        await until(lambda: "no such key" in graphs.message("web", "Applied"))
+        graphs.edit("configmaps", "a", {"data": {"go": "off"}})
+        await until(lambda: "is false" in graphs.message("web", "Applied"))
+        graphs.edit("configmaps", "a", {"data": {"go": "on"}})
+        await until(partial(graphs.is_ready, "web"))
+        reads = [one for one in running.journal.of("configmaps/a") if one.method == "GET"]
+        assert reads
+        assert all(one.user.endswith(":tenant") for one in reads)
+
+
+async def test_a_graph_in_a_circle_is_refused_before_anything_is_written(
+    graphs: Graphs, engine: Start
+) -> None:
+    """Case 59."""
+    graphs.create(
+        "web",
+        node("a", config_map("a"), dependsOn=["b"]),
+        node("b", config_map("b"), dependsOn=["c"]),
+        node("c", config_map("c"), dependsOn=["a"]),
+    )
+    async with engine() as running:
+        await until(lambda: graphs.reason("web") == "InvalidGraph")
+        message = graphs.message("web")
+        assert "circle" in message
+        assert (
+            "a → b → c → a" in message or "b → c → a → b" in message or "c → a → b → c" in message
+        )
+        assert graphs.condition("web", "Stalled")["status"] == "True"
+        assert not running.journal.writes()
