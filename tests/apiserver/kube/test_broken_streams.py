@@ -9,8 +9,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from faultproxy import Action, Exchange, FaultProxy, calls, follows, lists
-from faults import (
+from faultactions import (
     Gate,
     answer,
     cut_in_a_character,
@@ -20,6 +19,7 @@ from faults import (
     ending,
     injecting,
 )
+from faultproxy import Action, Exchange, FaultProxy, calls, follows, lists
 from following import GONE, following, line, put, remove, settings
 from pequod.kube import watch
 from pequod.kube.cache import Unreadable

@@ -7,8 +7,8 @@ import pytest
 
 from clusters import Api
 from customkinds import custom_kind, install, uninstall, until_gone
+from faultactions import answer, with_header
 from faultproxy import FaultProxy, calls
-from faults import answer, with_header
 from pequod.kube import discovery
 from pequod.kube.client import Client
 from pequod.kube.discovery import Discovery

@@ -8,8 +8,8 @@ from functools import partialmethod
 
 import pytest
 
+from faultactions import Gate, answer, edited, ending
 from faultproxy import FaultProxy, calls, follows, lists
-from faults import Gate, answer, edited, ending
 from following import OURS, SETTINGS, Settings, following, following_kind, put, remove, settings
 from pequod.kube.cache import Projection
 from pequod.kube.caches import Caches

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
+from faultactions import Gate
 from faultproxy import FaultProxy, follows, lists
-from faults import Gate
 from following import Following, Settings, following, put, remove, settings
 from pequod.kube.client import Client, Exactly
 from pequod.kube.kinds import CONFIG_MAPS

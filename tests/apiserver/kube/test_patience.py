@@ -8,8 +8,8 @@ from itertools import pairwise
 import pytest
 
 from clusters import Api
+from faultactions import Gate, answer, commit_then_drop, delayed, drop, truncated
 from faultproxy import FaultProxy, calls
-from faults import Gate, answer, commit_then_drop, delayed, drop, truncated
 from pequod.dev.pki import Authority
 from pequod.kube.auth import Access, Endpoint, Fixed
 from pequod.kube.client import Client, Exactly, Selection, Write

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from faultactions import Gate, edited
 from faultproxy import fault_proxy, follows, lists
-from faults import Gate, edited
 from following import following, put, remove, settings
 from instances import Foreground, foreground
 from pequod.kube.client import Client, Write

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from faultactions import answer, commit_then_drop, delayed
 from faultproxy import FaultProxy, calls, fault_proxy
-from faults import answer, commit_then_drop, delayed
 from instances import Foreground, eventually, foreground
 from operators import (
     ClusterObjects,

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from faultactions import Gate, answer
 from faultproxy import FaultProxy, Rule, calls, fault_proxy
-from faults import Gate, answer
 from instances import Foreground, eventually
 from operators import (
     LEASE,

@@ -94,6 +94,7 @@ class Scene:
             for one in doomed
             if one.kind is not None and one.kind in watched.failed
         }
+        self.run.failed_removals = self.run.failed_removals + 1 if removed.failed else 0
         return removed
 
     async def _doomed(self, entry: InventoryEntry) -> Doomed:

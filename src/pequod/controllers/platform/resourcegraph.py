@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pequod.api import reasons
+from pequod.api.gitops import Cluster
 from pequod.api.platform import ResourceGraph
 from pequod.controllers.platform import claims, limits, reporting
 from pequod.controllers.platform.identity import Identities
@@ -24,16 +25,19 @@ from pequod.graph.probes import Cel
 from pequod.graph.prune import listed
 from pequod.graph.reach import Reach, made_accounts
 from pequod.graph.run import Run, resumed
-from pequod.kube.cache import Cache, Index
+from pequod.kube.cache import Cache, Index, Projection
 from pequod.kube.client import Client
 from pequod.kube.errors import ForbiddenError
+from pequod.kube.kinds import Kind
 from pequod.kube.objects import Key
 from pequod.runtime.context import Context
 from pequod.runtime.events import Happening, Recorder
 from pequod.runtime.reconciler import Permission, Reconciler
+from pequod.runtime.triggers import Trigger
 from pequod.runtime.verdicts import Result, Stalled, Waiting
 
 UID = "uid"
+CLUSTER = "cluster"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +75,15 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
         UID: lambda graph: (graph.metadata.uid,),
         claims.INDEX: claims.claims,
         limits.INDEX: lambda graph: (graph.metadata.namespace or "",),
+        CLUSTER: lambda graph: (graph.spec.cluster_ref.name,) if graph.spec.cluster_ref else (),
     }
+    triggers = (
+        Trigger(
+            Kind.of(Cluster),
+            Projection(Cluster),
+            lambda cluster, lookup: lookup(CLUSTER, cluster.metadata.name),
+        ),
+    )
     quiet = frozenset({"Adopted", "Applied", "Healthy", "Pruned"})
 
     def __init__(
