@@ -31,7 +31,7 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def node(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Foreground]:
     """A control plane with a real node."""
     state = tmp_path_factory.mktemp("real") / "state"
-    with foreground(state, "up", "--node=real") as plane:
+    with foreground(state, "up", "--node=real", "--crds") as plane:
         plane.wait_until_ready()
         yield plane
 

@@ -14,6 +14,7 @@ from pequod.api import reasons
 from pequod.api.graph import ApplyPolicy, ReadyWhen
 from pequod.base.backoff import Backoff
 from pequod.graph.child import Child
+from pequod.graph.model import Ref
 from pequod.graph.readiness import deadline, judged, to_be_asked
 from pequod.graph.record import RETAKE_WINDOW, Problem, Record
 
@@ -53,6 +54,8 @@ class Act(Enum):
     APPLY = auto()
     ASK = auto()
     """Evaluate the predicates that need I/O."""
+    EXPLAIN = auto()
+    """Find out what its pods say about why it is not ready."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,16 +174,24 @@ def _healthy(seen: Situation, child: Child, now: Moment) -> Decision:
     verdict = judged(seen.predicates, child, record.answers, waited=waited)
     if verdict.ready:
         record.problem, record.details, record.failures = None, "", 0
-        record.explained = False
+        record.explanation = None
         if record.phase not in {"Applied", "Ready"}:
             record.moves("Applied", now.wall)
         record.moves("Ready", now.wall)
         return REST
     if verdict.failed:
-        _fails(record, Problem(reasons.NOT_HEALTHY, verdict.detail, applying=False), now)
-        return REST
+        _fails(
+            record, Problem(reasons.NOT_HEALTHY, _said(record, verdict.detail), applying=False), now
+        )
+        return Decision(Act.EXPLAIN if record.explanation is None else Act.REST)
     _unready(record, verdict.detail, now)
     return Decision(Act.REST, wake=record.waits_since + deadline(seen.predicates, waited))
+
+
+def _said(record: Record, detail: str) -> str:
+    """What is wrong with an object, with what its pods say about it."""
+    place = f"{Ref.of(record.ref_id)}: " if record.ref_id else ""
+    return f"{place}{detail}" + (f"; {record.explanation}" if record.explanation else "")
 
 
 def _unready(record: Record, detail: str, now: Moment) -> None:
@@ -203,7 +214,7 @@ def applied(record: Record, digest: str, child: Child, now: Moment, *, retaken: 
         record.waits_since = now.clock
         record.moves("Applied", now.wall)
     record.desired, record.owned = digest, child.owned
-    record.problem, record.details = None, ""
+    record.problem, record.details, record.explanation = None, "", None
     record.failures, record.retry_at, record.failed_digest = 0, 0.0, ""
 
 

@@ -192,8 +192,10 @@ class Execution:
         try:
             if decision.act is Act.APPLY:
                 await self._apply(member, record, decision)
-            else:
+            elif decision.act is Act.ASK:
                 await self._ask(member, record)
+            else:
+                record.explanation = await self._probes.explanation(member)
         except RefusedError as error:
             if error.lost:
                 self._run.inventory.forget_uid(record.ref_id)

@@ -6,12 +6,25 @@ from typing import Any, Protocol
 from pequod.api.graph import Node
 from pequod.evaluator.answers import CelAnswer
 from pequod.evaluator.errors import EvaluationError
+from pequod.graph import podfailures
 from pequod.graph.child import Child
 from pequod.graph.model import Ref
 from pequod.graph.readiness import READY, Answer, Readiness, to_be_asked
-from pequod.kube.client import Client
-from pequod.kube.errors import NotFoundError
-from pequod.kube.kinds import Kind
+from pequod.kube.client import Client, Selection, decoded
+from pequod.kube.errors import KubeError, NotFoundError
+from pequod.kube.kinds import PODS, Kind
+from pequod.kube.objects import Object
+
+_MOST_PODS = 20
+_WITH_PODS = frozenset(
+    {
+        ("apps", "Deployment"),
+        ("apps", "StatefulSet"),
+        ("apps", "DaemonSet"),
+        ("apps", "ReplicaSet"),
+        ("batch", "Job"),
+    }
+)
 
 
 class Cel(Protocol):
@@ -74,6 +87,26 @@ class Probes:
             text: Answer(version, _readiness(text, one))
             for text, one in zip(expressions, found, strict=True)
         }
+
+    async def explanation(self, subject: Subject) -> str:
+        """What the pods of a workload say about why it is not ready; empty when they say nothing.
+
+        Whoever may not list pods gets no explanation: that is no failure of the workload's.
+        """
+        ref = subject.ref
+        if (ref.group, ref.kind) not in _WITH_PODS:
+            return ""
+        try:
+            live = await self._client.get(subject.kind, ref.name, namespace=ref.namespace)
+            selector = podfailures.selector(live)
+            if not selector:
+                return ""
+            page = await self._client.page(
+                PODS, Selection(namespace=ref.namespace, labels=selector), limit=_MOST_PODS
+            )
+        except KubeError:
+            return ""
+        return podfailures.described(decoded(raw, Object) for raw in page.items or ())
 
 
 def _readiness(expression: str, answer: CelAnswer) -> Readiness:

@@ -70,8 +70,8 @@ class Record:
     retry_at: float = 0.0
     retakes: list[float] = field(default_factory=list)
     answers: dict[str, Answer] = field(default_factory=dict)
-    explained: bool = False
-    """Whether somebody has looked for what keeps it from being ready."""
+    explanation: str | None = None
+    """What its pods say about why it is not ready; None until they were asked."""
 
     def moves(self, to: Phase, now: datetime) -> None:
         """Be in a phase; only legal ways lead there."""
