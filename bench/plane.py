@@ -71,8 +71,7 @@ class Plane:
     def pin(self, cores: set[int]) -> None:
         """Keep every component to some cores."""
         for process in self.state.components.values():
-            for thread in Path(f"/proc/{process.pid}/task").iterdir():
-                os.sched_setaffinity(int(thread.name), cores)
+            pin(process.pid, cores)
 
 
 @contextmanager
@@ -87,6 +86,17 @@ def control_plane(*options: str) -> Iterator[Plane]:
         finally:
             down = [*PEQUOD, "down"]
             subprocess.run(down, check=True, capture_output=True, env=environment)
+
+
+def pin(pid: int, cores: set[int]) -> None:
+    """Keep a process to some cores."""
+    for thread in Path(f"/proc/{pid}/task").iterdir():
+        os.sched_setaffinity(int(thread.name), cores)
+
+
+def say(what: str) -> None:
+    """Tell whoever waits what is going on; figures go elsewhere."""
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 
 def cpu_seconds(pid: int) -> float:
@@ -196,15 +206,20 @@ def loader_command(program: Path, account: Account, prefix: str, count: int) -> 
     return [str(program), *(f"-{name}={value}" for name, value in options.items())]
 
 
-def loader_apply(body: bytes, manager: str = FIELD_MANAGER) -> list[str]:
+def loader_apply(body: bytes, manager: str = FIELD_MANAGER, kind: Kind = CONFIG_MAPS) -> list[str]:
     """What makes the loader apply a body."""
-    place = CONFIG_MAPS.path(namespace=NAMESPACE)
+    place = kind.path(namespace=NAMESPACE)
     return [
         "-method=PATCH",
         f"-path={place}/{NAME}?fieldManager={manager}&fieldValidation=Strict",
         "-content-type=application/apply-patch+yaml",
         f"-body={body.decode()}",
     ]
+
+
+def loader_delete(kind: Kind = CONFIG_MAPS) -> list[str]:
+    """What makes the loader delete what it has applied."""
+    return ["-method=DELETE", f"-path={kind.path(namespace=NAMESPACE)}/{NAME}"]
 
 
 async def measured(

@@ -106,6 +106,7 @@ PRUNE_BLOCKED = Reason(
 )
 PRUNING = Reason("Pruning", "Objects that nobody asks for any more are being deleted.")
 PRUNED = Reason("Pruned", "Objects that nobody asked for any more were deleted.")
+READY = Reason("Ready", "Everything is applied and ready.")
 APPLIED = Reason("Applied", "Objects were applied.")
 ORPHANED = Reason("Orphaned", "Objects were left behind; from now on they are on their own.")
 HANDED_OVER = Reason("HandedOver", "Objects belong to another graph from now on.")

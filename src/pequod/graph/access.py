@@ -8,9 +8,11 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import partial
 
 import msgspec
 
+from pequod.base.flights import Flights
 from pequod.kube.client import Client
 from pequod.kube.kinds import Kind
 from pequod.kube.objects import Object
@@ -77,6 +79,7 @@ class Access:
 
     def __init__(self) -> None:
         self._known: dict[str, _Known] = {}
+        self._asking: Flights[tuple[_Rule, ...]] = Flights()
 
     def forget(self, who: str) -> None:
         """The API server has just said otherwise."""
@@ -87,7 +90,8 @@ class Access:
         known = self._fresh(who)
         wanted = sorted(set(needs))
         for namespace in sorted({need.namespace for need in wanted} - known.rules.keys()):
-            known.rules[namespace] = await _rules(client, namespace)
+            asking = partial(_rules, client, namespace)
+            known.rules[namespace] = await self._asking.share(f"{who}|{namespace}", asking)
         doubtful = [
             need
             for need in wanted

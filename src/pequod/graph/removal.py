@@ -19,6 +19,7 @@ from pequod.graph.run import Run
 from pequod.kube.client import Client, Exactly
 from pequod.kube.errors import ConflictError, FencedError, KubeError, NotFoundError
 from pequod.kube.kinds import Kind
+from pequod.kube.objects import Named
 
 AT_ONCE = 16
 POLL = 10.0
@@ -38,6 +39,8 @@ class Doomed:
     """None when the API server no longer serves its kind: then it is gone."""
     child: Child | None
     orphan: bool
+    watched: bool = False
+    """Whether its absence is known from a watch."""
     heir: str = ""
     """UID of another graph that asks for the object."""
 
@@ -125,7 +128,11 @@ class Removal:
         if doomed.orphan or (child is not None and child.protected):
             return self._let_go(doomed)
         if child is not None and child.deleting:
-            return self._going(doomed, child)
+            over = await self._is_over(doomed, doomed.kind, child)
+            return self._gone(doomed) if over else self._going(doomed, child)
+        if child is None and doomed.watched and doomed.entry.id in self._run.going:
+            # It was on its way out, which cannot be taken back, and the watch says that it is gone.
+            return self._gone(doomed)
         if self._in_grace(doomed):
             return False
         return await self._ended(doomed, doomed.kind)
@@ -170,6 +177,26 @@ class Removal:
                 return self._gone(doomed)
             return self._going(doomed, self._children.observe(kind, answer))
 
+    async def _is_over(self, doomed: Doomed, kind: Kind, child: Child) -> bool:
+        """Whether what is on its way out is gone: asked now and then, since an event may be lost.
+
+        There is no later event about an object that is gone.
+        """
+        now, ref = asyncio.get_running_loop().time(), doomed.ref
+        if now < self._run.look_at.setdefault(doomed.entry.id, now + POLL):
+            return False
+        self._run.look_at[doomed.entry.id] = now + POLL
+        try:
+            found = await self._client.get(
+                kind, ref.name, namespace=ref.namespace or None, type=Named
+            )
+        except NotFoundError:
+            found = None
+        if found is not None and found.metadata.uid == child.metadata.uid:
+            return False
+        self._children.observe_removal(kind, ref, child.metadata.uid)
+        return True
+
     async def _found_uid(self, doomed: Doomed, kind: Kind) -> str:
         """The UID of an object that was intended and perhaps made; empty when it was not."""
         ref = doomed.ref
@@ -199,6 +226,8 @@ class Removal:
     def _gone(self, doomed: Doomed, *, deleted: bool = True) -> bool:
         self._run.inventory.drop(doomed.entry.id)
         self._run.stale_since.pop(doomed.entry.id, None)
+        self._run.look_at.pop(doomed.entry.id, None)
+        self._run.going.discard(doomed.entry.id)
         if deleted:
             self.removed.deleted.append(doomed.ref)
         return True
@@ -211,6 +240,7 @@ class Removal:
         else:
             held = "on its way out"
         self.removed.going[doomed.ref] = held
+        self._run.going.add(doomed.entry.id)
         self._wake_at(asyncio.get_running_loop().time() + POLL)
         return bool(foreign)
 

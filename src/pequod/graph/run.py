@@ -7,7 +7,7 @@ from datetime import datetime
 from pequod.api.graph import InventoryEntry, Node, NodeStatus
 from pequod.graph.child import Child
 from pequod.graph.inventory import Inventory
-from pequod.graph.model import Plan, checked
+from pequod.graph.model import Plan, Ref, checked
 from pequod.graph.record import Record, restored
 
 
@@ -20,6 +20,28 @@ class Polled:
 
 
 @dataclass(slots=True)
+class Untold:
+    """What was done and is told together: when it has come to an end, or takes long."""
+
+    since: float = 0.0
+    refs: dict[str, list[Ref]] = field(default_factory=dict)
+    """By what was done to them."""
+
+    def add(self, what: str, refs: Iterable[Ref], clock: float) -> None:
+        """Note that something was done."""
+        refs = [*refs]
+        if refs:
+            self.since = self.since or clock
+            known = self.refs.setdefault(what, [])
+            known += [ref for ref in refs if ref not in known]
+
+    def taken(self) -> dict[str, list[Ref]]:
+        """Everything, to be told now."""
+        refs, self.refs, self.since = self.refs, {}, 0.0
+        return refs
+
+
+@dataclass(slots=True)
 class Run:
     """The execution of one graph."""
 
@@ -28,14 +50,24 @@ class Run:
     namespace: str
     inventory: Inventory
     records: dict[str, Record]
+    known: list[tuple[InventoryEntry, ...]] = field(default_factory=list)
+    """Inventories that the stored status may hold unless somebody else wrote it."""
     confirmed: bool = False
     """Whether the graph was seen alive by a read or a write of ours, not only by a watch."""
     stored: bool = True
     """Whether the inventory that is stored holds everything that this one holds."""
     stale_since: dict[str, float] = field(default_factory=dict)
     """When an object was first found to be wanted by nobody, by the loop's clock."""
+    look_at: dict[str, float] = field(default_factory=dict)
+    """When to look whether an object that is on its way out is gone, by the loop's clock."""
     failed_removals: int = 0
     """How often in a row something could not be deleted."""
+    going: set[str] = field(default_factory=set)
+    """Objects that were seen on their way out."""
+    ending: bool = False
+    """Whether the graph was seen to be deleted by a read of ours: that cannot be taken back."""
+    untold: Untold = field(default_factory=Untold)
+    """What was done and not yet told."""
     polled: dict[str, Polled] = field(default_factory=dict)
     """Objects that cannot be watched, as they were when they were last asked for."""
     digests: dict[str, tuple[str, str]] = field(default_factory=dict)

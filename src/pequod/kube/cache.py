@@ -62,6 +62,8 @@ class HasMetadata(Protocol):
 
 T = TypeVar("T", bound=HasMetadata)
 
+_named = msgspec.json.Decoder(Named)
+
 
 class Unreadable(msgspec.Struct, frozen=True):
     """An object that does not fit the type that it was to be read as."""
@@ -124,6 +126,8 @@ class Cache(Generic[T]):
         """Why nothing is heard at the moment."""
         self._watch = source
         self._decode = projection.reader()
+        self._peeks = projection.read is not None
+        """Whether reading an object is worth a look at which one it is beforehand."""
         self._entries: dict[Key, T | Unreadable] = {}
         self._listeners: list[Listener[T]] = []
         self._indexes: dict[str, tuple[Index[T], defaultdict[str, set[Key]]]] = {}
@@ -275,6 +279,8 @@ class Cache(Generic[T]):
         self.failure = None
 
     def _put(self, raw: msgspec.Raw) -> None:
+        if self._peeks and self._is_known(raw):
+            return
         value = self._read(raw)
         if value is None or value.metadata.uid in self._removed_by_us:
             return
@@ -290,6 +296,20 @@ class Cache(Generic[T]):
             self._advance(value)
         if news and (before is None or not _same(before, value)):
             self._store(Change(key, before, value))
+
+    def _is_known(self, raw: msgspec.Raw) -> bool:
+        """Whether a stream shows what an answer to us has shown already: most of what it shows."""
+        if self._listed is not None:
+            return False
+        try:
+            seen = _named.decode(raw)
+        except MISFITS:
+            return False
+        before = self._entries.get(_key(seen))
+        if before is None or not _same(before, seen):
+            return False
+        self._advance(before)
+        return True
 
     def _remove(self, raw: msgspec.Raw) -> None:
         value = self._read(raw)

@@ -42,6 +42,8 @@ PASS_LIMIT = 300.0
 """Seconds that one pass may take; it looks and returns, so this is much."""
 RESYNC = 3600.0
 """Seconds after which every object is looked at again, whatever its reconciler says."""
+LINGER = 1.0
+"""Seconds after which an object that keeps its pace says that it is still on its way."""
 PAUSED = "pequod.io/paused"
 REQUESTED = "reconcile.pequod.io/requestedAt"
 _LONGEST_REQUEST = 256
@@ -63,6 +65,8 @@ class Outcome:
 
     result: str
     after: float | None = None
+    on_the_way: bool = False
+    """Whether something is still going on, and nothing is wrong."""
 
 
 @dataclass(slots=True)
@@ -123,6 +127,8 @@ class Controller(Generic[R]):
         """How often in a row the status of an object could not be written."""
         self._published: dict[Key, float] = {}
         """When the status of an object was last written."""
+        self._unsaid: dict[Key, float] = {}
+        """Since when an object has been on its way without having said so."""
         self._stopping = False
 
     @property
@@ -159,6 +165,7 @@ class Controller(Generic[R]):
             self._unreadable.clear()
             self._conflicts.clear()
             self._published.clear()
+            self._unsaid.clear()
             self._reconciler.reset()
 
     async def drain(self, within: float) -> None:
@@ -302,14 +309,24 @@ class Controller(Generic[R]):
         work.object.status.conditions = settled.result()
         for remark in context.remarks:
             self._recorder.record(remarked(work.found, remark))
-        moving = outcome.result in {"waiting", "error"}
-        wait = self._published.get(key, 0.0) + self._reconciler.pace(work.found) if moving else 0.0
-        if (left := wait - asyncio.get_running_loop().time()) > 0:
+        if (left := self._unsaid_for(key, work.found, outcome)) > 0:
             self._queue.add_after(key, left)
         else:
             await self._publish(key, work.found, work.object)
+            self._unsaid.pop(key, None)
         self._schedule(key, outcome)
         return outcome.result
+
+    def _unsaid_for(self, key: Key, found: R, outcome: Outcome) -> float:
+        """Seconds for which how a pass ended need not be said: it may be otherwise by then."""
+        pace = self._reconciler.pace(found)
+        if not pace or outcome.result not in {"waiting", "error"}:
+            return 0.0
+        now = asyncio.get_running_loop().time()
+        due = self._published.get(key, 0.0) + pace
+        if outcome.on_the_way:
+            due = max(due, self._unsaid.setdefault(key, now) + LINGER)
+        return due - now
 
     async def _bounded(self, work: Awaitable[Result | None]) -> Result:
         """Do some work within the time of a pass."""
@@ -329,7 +346,8 @@ class Controller(Generic[R]):
             result = await self._bounded(work)
         except Waiting as verdict:
             settled.waits(verdict.reason, verdict.message)
-            return Outcome("waiting", verdict.after)
+            going_on = verdict.reason in reasons.ON_THE_WAY
+            return Outcome("waiting", verdict.after, on_the_way=going_on)
         except Stalled as verdict:
             settled.stalls(verdict.reason, verdict.message)
             return Outcome("stalled")
@@ -410,6 +428,7 @@ class Controller(Generic[R]):
         self._unreadable.pop(key, None)
         self._conflicts.pop(key, None)
         self._published.pop(key, None)
+        self._unsaid.pop(key, None)
         self._reconciler.forget(key)
 
 

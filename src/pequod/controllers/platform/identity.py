@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pequod.api import reasons
 from pequod.api.meta import ObjectReference
 from pequod.api.platform import ResourceGraph
+from pequod.base.flights import Flights
 from pequod.controllers.platform.targets import Target
 from pequod.graph.reach import IdentityMode
 from pequod.kube.auth import Impersonation
@@ -52,6 +53,7 @@ class Identities:
         self._own = own
         self._discovery = Discovery(own)
         self._seen: dict[tuple[str, ...], float] = {}
+        self._asking: Flights[bool] = Flights()
 
     def actor(self, graph: ResourceGraph, target: Target) -> Actor:
         """Who acts for a graph; whether they may is checked before they do anything."""
@@ -95,15 +97,13 @@ class Identities:
         word = ("account", target.name, str(key))
         if self._is_believed(word):
             return
-        try:
-            await target.client.get(SERVICE_ACCOUNTS, key.name, namespace=key.namespace, type=Named)
-        except NotFoundError as error:
+        if not await self._asking.share(str(word), lambda: _exists(target.client, key)):
             raise Waiting(
                 reasons.ACCOUNT_NOT_FOUND,
                 f"ServiceAccount {key} does not exist; create it, or name another one in "
                 "spec.serviceAccountName",
                 after=AGAIN,
-            ) from error
+            )
         self._believe(word)
 
     async def _require_source(self, graph: ResourceGraph) -> None:
@@ -137,6 +137,14 @@ class Identities:
         now = _clock()
         self._seen = {key: at for key, at in self._seen.items() if at > now - BELIEVED}
         self._seen[word] = now
+
+
+async def _exists(client: Client, key: Key) -> bool:
+    try:
+        await client.get(SERVICE_ACCOUNTS, key.name, namespace=key.namespace, type=Named)
+    except NotFoundError:
+        return False
+    return True
 
 
 def _clock() -> float:

@@ -10,7 +10,7 @@ from pequod.api.platform import ACKNOWLEDGE_PRUNE, ResourceGraph
 from pequod.controllers.platform import reporting
 from pequod.controllers.platform.identity import Actor
 from pequod.controllers.platform.preparing import Preparation, Prepared, require_reach
-from pequod.controllers.platform.removing import Scene, still_there, told
+from pequod.controllers.platform.removing import Scene, still_there
 from pequod.controllers.platform.targets import Target
 from pequod.controllers.platform.views import POLL, LiveView
 from pequod.graph.access import Need, described
@@ -18,7 +18,7 @@ from pequod.graph.applying import Applier
 from pequod.graph.executor import Execution, Outcome
 from pequod.graph.model import Plan
 from pequod.graph.probes import Cel, Probes
-from pequod.graph.prune import braked, listed
+from pequod.graph.prune import braked
 from pequod.graph.reach import Reach
 from pequod.graph.run import Run
 from pequod.runtime.context import Context
@@ -78,7 +78,7 @@ class GraphPass:
         if polled:
             outcome.wake_by(POLL)
         outcome.unwatched = tuple(sorted(str(kind) for kind in watched.refused(kinds)))
-        self._tell(outcome, prepared)
+        self._noted(outcome, prepared)
         return outcome
 
     async def _require_rights(self, prepared: Prepared) -> None:
@@ -111,10 +111,8 @@ class GraphPass:
             await self.scene.confirm()
             self.run.confirmed = True
 
-    def _tell(self, outcome: Outcome, prepared: Prepared) -> None:
-        if outcome.applied:
-            refs = [prepared.members[id_].ref for id_ in outcome.applied]
-            self.ctx.tell(reasons.APPLIED, f"applied: {listed(refs, 20)}")
+    def _noted(self, outcome: Outcome, prepared: Prepared) -> None:
+        reporting.note_applied(self.run, [prepared.members[id_].ref for id_ in outcome.applied])
         if any(one.reason == reasons.FORBIDDEN for one in outcome.failed.values()):
             self.target.access.forget(self.actor.who)
 
@@ -131,8 +129,7 @@ class GraphPass:
         if problem and not self._acknowledged():
             raise Waiting(reasons.PRUNE_BLOCKED, f"this change {problem}; {self._way_out()}")
         removed = await self.scene.take_away(stale, None, also=prepared.kinds())
-        for reason, note in told(removed):
-            self.ctx.tell(reason, note)
+        reporting.note_removed(self.run, removed)
         if not removed.complete:
             raise still_there(removed, self.run, doing=reasons.PRUNING)
         return NOTHING_LEFT

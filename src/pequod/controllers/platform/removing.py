@@ -121,7 +121,7 @@ class Scene:
             return doomed
         if doomed.kind in watched:
             child = self.target.children.get(doomed.kind, doomed.ref, self.run.graph)
-            return replace(doomed, child=child)
+            return replace(doomed, child=child, watched=True)
         ref = doomed.ref
         try:
             answer = await self.actor.client.get_bytes(
@@ -137,6 +137,8 @@ class Scene:
     async def confirm(self) -> None:
         """Look at the graph itself: it must be what we take it for, and somebody's."""
         await self.answerable()
+        if self.run.ending:
+            return
         metadata = self.graph.metadata
         try:
             found = await self.own.get(
@@ -148,6 +150,7 @@ class Scene:
         deleted = (now.deletion_timestamp is None) is (metadata.deletion_timestamp is None)
         if now.uid != metadata.uid or now.generation != metadata.generation or not deleted:
             raise GraphChangedError("the graph has changed meanwhile; it is looked at again")
+        self.run.ending = now.deletion_timestamp is not None
 
     async def release_terminating(self, refs: Collection[Ref]) -> list[Ref]:
         """Let go of what stands in namespaces that are being deleted: it goes with them."""
@@ -191,19 +194,6 @@ def still_there(removed: Removed, run: Run, *, doing: reasons.Reason) -> Waiting
     if removed.wake is not None:
         soon = max(removed.wake - asyncio.get_running_loop().time(), 0.1)
     return Waiting(doing, text, after=soon)
-
-
-def told(removed: Removed) -> list[tuple[reasons.Reason, str]]:
-    """What became of objects, one sentence for each way to go."""
-    said = []
-    for reason, verb, refs in (
-        (reasons.PRUNED, "deleted", removed.deleted),
-        (reasons.ORPHANED, "left behind", removed.orphaned),
-        (reasons.HANDED_OVER, "handed over to another graph", removed.handed_over),
-    ):
-        if refs:
-            said.append((reason, f"{verb}: {listed(refs, 20)}"))
-    return said
 
 
 def overdue(since: datetime | None, now: datetime, limit: float) -> bool:

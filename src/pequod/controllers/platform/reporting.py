@@ -12,14 +12,19 @@ from pequod.api import reasons
 from pequod.api.platform import ResourceGraph, ResourceGraphStatus
 from pequod.controllers.platform.views import POLL
 from pequod.graph.executor import Outcome
-from pequod.graph.model import MAX_STATUS_BYTES, Plan
+from pequod.graph.model import MAX_STATUS_BYTES, Plan, Ref
+from pequod.graph.prune import listed
 from pequod.graph.record import Problem
+from pequod.graph.removal import Removed
 from pequod.graph.run import Run
+from pequod.runtime.context import Context
 from pequod.runtime.verdicts import Verdict, Waiting
 
 _MANY = 200
 """Nodes from which on the size of a status is worth a look."""
 _SHORT = 80
+LATE = 1.0
+"""Seconds after which what was done is told, whatever became of it."""
 
 
 class NotAppliedError(Exception):
@@ -150,6 +155,7 @@ def fill(graph: ResourceGraph, run: Run) -> None:
     status = graph.status
     status.node_status = {id_: record.status() for id_, record in run.records.items()}
     status.inventory = run.inventory.entries()
+    run.known.append(status.inventory)
     if len(run.records) > _MANY and len(msgspec.json.encode(status)) > MAX_STATUS_BYTES:
         _cut(status)
 
@@ -158,6 +164,47 @@ def _cut(status: ResourceGraphStatus) -> None:
     for node in status.node_status.values():
         node.last_error = node.last_error[:_SHORT] if node.last_error else None
         node.ready_details = node.ready_details[:_SHORT] if node.ready_details else None
+
+
+def note_applied(run: Run, refs: Iterable[Ref]) -> None:
+    """Objects were applied; that is told soon."""
+    run.untold.add(reasons.APPLIED, refs, _clock())
+
+
+def note_removed(run: Run, removed: Removed) -> None:
+    """Objects were taken away, in one of the ways to go."""
+    run.untold.add(reasons.PRUNED, removed.deleted, _clock())
+    run.untold.add(reasons.ORPHANED, removed.orphaned, _clock())
+    run.untold.add(reasons.HANDED_OVER, removed.handed_over, _clock())
+
+
+def tell(run: Run, ctx: Context, *, ready: str = "") -> None:
+    """Tell what was done since the last time, and that the graph has become ready, if it has."""
+    done = run.untold.taken()
+    if ready:
+        applied_now = done.pop(reasons.APPLIED, [])
+        names = f"; applied: {listed(applied_now, 20)}" if applied_now else ""
+        ctx.tell(reasons.READY, f"{ready}{names}")
+    for reason, refs in done.items():
+        ctx.tell(reasons.REASONS[reason], f"{_VERBS[reason]}: {listed(refs, 20)}")
+
+
+def tell_late(run: Run, ctx: Context) -> None:
+    """Tell what was done a while ago: the end that it was to be told with is not in sight."""
+    if run.untold.refs and _clock() - run.untold.since >= LATE:
+        tell(run, ctx)
+
+
+_VERBS: dict[str, str] = {
+    reasons.APPLIED: "applied",
+    reasons.PRUNED: "deleted",
+    reasons.ORPHANED: "left behind",
+    reasons.HANDED_OVER: "handed over to another graph",
+}
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def now() -> datetime:

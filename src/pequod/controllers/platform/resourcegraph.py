@@ -17,7 +17,6 @@ from pequod.controllers.platform.removing import (
     abandoned,
     overdue,
     still_there,
-    told,
 )
 from pequod.controllers.platform.targets import Targets
 from pequod.graph.model import InvalidGraphError, Plan, Ref, checked
@@ -84,7 +83,7 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
             lambda cluster, lookup: lookup(CLUSTER, cluster.metadata.name),
         ),
     )
-    quiet = frozenset({"Adopted", "Applied", "Healthy", "Pruned"})
+    quiet = frozenset({"Adopted", "Applied", "Healthy", "Pruned", "Ready"})
 
     def __init__(
         self,
@@ -130,7 +129,7 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
     async def reconcile(self, object_: ResourceGraph, ctx: Context) -> Result:
         """Apply, look, prune."""
         run = self._run(object_)
-        object_.status.phase = "Failed"
+        before, object_.status.phase = object_.status.phase, "Failed"
         try:
             with ctx.step("Applied") as step:
                 plan = self._plan(object_, run, ctx)
@@ -145,11 +144,13 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
             with later.collect(), ctx.step("Healthy") as step:
                 step.message = reporting.healthy(outcome, plan)
             later.raise_first()
+            reporting.tell(run, ctx, ready="" if before == "Ready" else step.message)
             object_.status.phase = "Ready"
         except Waiting as verdict:
             object_.status.phase = reporting.phase(verdict)
             raise
         finally:
+            reporting.tell_late(run, ctx)
             reporting.fill(object_, run)
         return Result(message=step.message, after=reporting.until(outcome.wake))
 
@@ -164,6 +165,10 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
                 raise
             self._abandon(object_, run, str(error))
         finally:
+            if len(run.inventory):
+                reporting.tell_late(run, ctx)
+            else:
+                reporting.tell(run, ctx)
             reporting.fill(object_, run)
 
     def forget(self, key: Key) -> None:
@@ -180,16 +185,19 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
     def _run(self, graph: ResourceGraph) -> Run:
         """What is remembered of a graph; from its status when there is nothing else."""
         key = _key(graph)
-        run = self._runs.get(key)
-        if run is None or run.graph != graph.metadata.uid:
+        run, stored = self._runs.get(key), graph.status.inventory
+        if run is None or run.graph != graph.metadata.uid or stored not in run.known:
+            # Nothing is remembered, or the memory began with a list from the past: what was stored
+            # since then would be lost, and its objects with it.
             run = self._runs[key] = resumed(
                 graph.metadata.uid,
                 key.namespace,
-                graph.status.inventory,
+                stored,
                 graph.status.node_status,
                 clock=asyncio.get_running_loop().time(),
                 now=reporting.now(),
             )
+        run.known = [stored]
         return run
 
     def _plan(self, graph: ResourceGraph, run: Run, ctx: Context) -> Plan:
@@ -264,8 +272,7 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
             return
         plan = _plan_of(graph)
         removed = await scene.take_away(run.inventory.entries(), plan)
-        for reason, note in told(removed):
-            ctx.tell(reason, note)
+        reporting.note_removed(run, removed)
         forbidden = [ref for ref, error in removed.failed.items() if _is_refused(error)]
         for ref in await scene.release_terminating(forbidden):
             removed.failed.pop(ref)
