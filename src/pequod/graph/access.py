@@ -13,6 +13,7 @@ from functools import partial
 import msgspec
 
 from pequod.base.flights import Flights
+from pequod.base.tasks import end
 from pequod.kube.client import Client
 from pequod.kube.kinds import Kind
 from pequod.kube.objects import Object
@@ -116,9 +117,11 @@ class Access:
             async with slots:
                 known.asked[need] = await _allowed(client, need)
 
-        async with asyncio.TaskGroup() as group:
-            for need in needs:
-                group.create_task(ask(need))
+        tasks = [asyncio.create_task(ask(need)) for need in needs]
+        try:
+            await asyncio.gather(*tasks)
+        finally:
+            await end(*tasks)
 
 
 async def _rules(client: Client, namespace: str) -> tuple[_Rule, ...]:

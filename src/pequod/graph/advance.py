@@ -75,7 +75,7 @@ REST = Decision(Act.REST)
 def decide(seen: Situation, now: Moment) -> Decision:
     """What to do about a node now; moves its record to where it stands."""
     record = seen.record
-    if record.apply_failed and record.failed_digest == seen.digest and now.clock < record.retry_at:
+    if _is_patient(seen, now):
         return Decision(Act.REST, wake=record.retry_at)
     if seen.policy.mode == "Observe":
         return _looked_at(seen, now)
@@ -89,6 +89,18 @@ def decide(seen: Situation, now: Moment) -> Decision:
         record.details = "waits until the object that somebody deletes is gone"
         return REST
     return Decision(Act.APPLY, force=seen.policy.conflict_policy == "Force")
+
+
+def _is_patient(seen: Situation, now: Moment) -> bool:
+    """Whether what failed is not to be tried again yet; an object that has become ours is."""
+    record = seen.record
+    handed_over = not seen.uid and seen.child is not None and not seen.child.deleting
+    return (
+        record.apply_failed
+        and record.failed_digest == seen.digest
+        and now.clock < record.retry_at
+        and not handed_over
+    )
 
 
 def wants_write(seen: Situation, now: Moment) -> bool:
@@ -232,6 +244,14 @@ def refused(record: Record, digest: str, problem: Problem, now: Moment) -> None:
         record.problem = problem
         return
     _fails(record, problem, now)
+
+
+def unusable(record: Record, problem: Problem, now: datetime) -> None:
+    """A node cannot be executed as things are: its kind, its Secret or its cluster is missing."""
+    record.problem = problem
+    if not problem.transient:
+        record.moves("Error", now)
+        record.details = ""
 
 
 Stage = Literal["waiting", "failed", "unhealthy", "applied", "ready"]

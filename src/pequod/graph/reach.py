@@ -24,6 +24,8 @@ PRIVILEGED_GROUPS = frozenset(
         "authorization.k8s.io",
     }
 )
+_OUR_GROUPS = frozenset({"platform.pequod.io", "ajj.io"})
+"""Kinds that may name an account to act as, like pods do."""
 _DEFAULT_ACCOUNT = "default"
 _ACCOUNT_OF_TOKEN = "kubernetes.io/service-account.name"  # noqa: S105 -- an annotation
 _TOKEN = "kubernetes.io/service-account-token"  # noqa: S105 -- a type
@@ -69,6 +71,8 @@ class Reach:
         elif kind.group in PRIVILEGED_GROUPS:
             yield f"{ref} is of the group {kind.group}, which grants rights: {way_out}"
         else:
+            if kind.group in _OUR_GROUPS and _part(wanted.body, ("spec", "sourceRef")):
+                yield f"{ref} has a sourceRef: only front ends write graphs that have a source"
             account = _account(wanted.body, kind)
             if account not in {_DEFAULT_ACCOUNT, *self.accounts}:
                 yield (
@@ -91,11 +95,18 @@ def _account(body: Mapping[str, Any], kind: Kind) -> str:
     if (kind.group, kind.kind) == ("", "Secret") and body.get("type") == _TOKEN:
         return str(body["metadata"].get("annotations", {}).get(_ACCOUNT_OF_TOKEN, ""))
     path = _POD_SPECS.get((kind.group, kind.kind))
-    spec: Any = body if path else None
-    for name in path or ():
-        spec = spec.get(name) if isinstance(spec, dict) else None
+    if kind.group in _OUR_GROUPS:
+        path = ("spec",)
+    spec = _part(body, path) if path else None
     if not isinstance(spec, dict):
         return _DEFAULT_ACCOUNT
     said = (spec.get("serviceAccountName"), spec.get("serviceAccount"))
     named = {str(name) for name in said if name} - {_DEFAULT_ACCOUNT}
     return ", ".join(sorted(named)) or _DEFAULT_ACCOUNT
+
+
+def _part(body: Mapping[str, Any], path: tuple[str, ...]) -> Any:  # noqa: ANN401 -- any JSON
+    part: Any = body
+    for name in path:
+        part = part.get(name) if isinstance(part, dict) else None
+    return part

@@ -24,7 +24,6 @@ from pequod.kube.objects import Named
 AT_ONCE = 16
 POLL = 10.0
 """Seconds after which something is looked at again that is on its way out."""
-_OTHER_OBJECT = "Precondition failed"
 _OWN_FINALIZERS = frozenset({"foregroundDeletion", "orphan"})
 """Finalizers of the garbage collector: part of the deletion that we asked for."""
 
@@ -167,7 +166,7 @@ class Removal:
                     propagation="Foreground" if foreground else "Background",
                 )
             except (NotFoundError, ConflictError) as error:
-                if isinstance(error, ConflictError) and _OTHER_OBJECT not in str(error):
+                if isinstance(error, ConflictError) and await self._is_there(kind, ref, uid):
                     raise
                 # Gone, or another object has its name by now: none of ours is left.
                 self._children.observe_removal(kind, ref, uid)
@@ -186,16 +185,20 @@ class Removal:
         if now < self._run.look_at.setdefault(doomed.entry.id, now + POLL):
             return False
         self._run.look_at[doomed.entry.id] = now + POLL
+        if await self._is_there(kind, ref, child.metadata.uid):
+            return False
+        self._children.observe_removal(kind, ref, child.metadata.uid)
+        return True
+
+    async def _is_there(self, kind: Kind, ref: Ref, uid: str) -> bool:
+        """Whether it is still that object that has the name."""
         try:
             found = await self._client.get(
                 kind, ref.name, namespace=ref.namespace or None, type=Named
             )
         except NotFoundError:
-            found = None
-        if found is not None and found.metadata.uid == child.metadata.uid:
             return False
-        self._children.observe_removal(kind, ref, child.metadata.uid)
-        return True
+        return found.metadata.uid == uid
 
     async def _found_uid(self, doomed: Doomed, kind: Kind) -> str:
         """The UID of an object that was intended and perhaps made; empty when it was not."""
@@ -217,7 +220,9 @@ class Removal:
         patch = {"metadata": {"uid": uid, "labels": {GRAPH_LABEL: doomed.heir}}}
         try:
             await self._client.patch(kind, ref.name, patch, namespace=ref.namespace or None)
-        except (NotFoundError, ConflictError):
+        except (NotFoundError, ConflictError) as error:
+            if isinstance(error, ConflictError) and await self._is_there(kind, ref, uid):
+                raise
             self._gone(doomed)
             return
         self._run.inventory.drop(doomed.entry.id)

@@ -6,17 +6,19 @@ from dataclasses import dataclass
 import msgspec
 
 from pequod.api import reasons
+from pequod.api.graph import Node
 from pequod.api.platform import ACKNOWLEDGE_PRUNE, ResourceGraph
 from pequod.controllers.platform import reporting
 from pequod.controllers.platform.identity import Actor
-from pequod.controllers.platform.preparing import Preparation, Prepared, require_reach
+from pequod.controllers.platform.preparing import AGAIN, Preparation, Prepared, require_reach
 from pequod.controllers.platform.removing import Scene, still_there
 from pequod.controllers.platform.targets import Target
 from pequod.controllers.platform.views import POLL, LiveView
 from pequod.graph.access import Need, described
+from pequod.graph.advance import unusable
 from pequod.graph.applying import Applier
 from pequod.graph.executor import Execution, Outcome
-from pequod.graph.model import Plan
+from pequod.graph.model import Plan, Ref
 from pequod.graph.probes import Cel, Probes
 from pequod.graph.prune import braked
 from pequod.graph.reach import Reach
@@ -60,7 +62,9 @@ class GraphPass:
         watched = await self.target.watched(kinds)
         prepared.without(watched.failed)
         view = LiveView(self.run, children, watched.kinds)
-        polled = await view.poll([*prepared.members.values()], self.actor)
+        polled = view.polled([*prepared.members.values()])
+        prepared.unasked(await view.poll(polled, self.actor))
+        self._let_go_of_observed(prepared)
         execution = Execution(
             self.run,
             self.plan,
@@ -74,7 +78,11 @@ class GraphPass:
             await self._require_rights(prepared)
             await self._intend(prepared)
         outcome = await execution.run()
+        for id_, problem in prepared.unusable.items():
+            unusable(self.run.records[id_], problem, reporting.now())
         outcome.failed |= prepared.unusable
+        if any(not problem.transient for problem in prepared.unusable.values()):
+            outcome.wake_by(AGAIN)
         if polled:
             outcome.wake_by(POLL)
         outcome.unwatched = tuple(sorted(str(kind) for kind in watched.refused(kinds)))
@@ -111,6 +119,13 @@ class GraphPass:
             await self.scene.confirm()
             self.run.confirmed = True
 
+    def _let_go_of_observed(self, prepared: Prepared) -> None:
+        """What a node only looks at from now on is nobody's to delete."""
+        for member in prepared.members.values():
+            if member.node.apply_policy.mode == "Observe" and member.ref.id in self.run.inventory:
+                self.run.inventory.drop(member.ref.id)
+                reporting.note_released(self.run, [member.ref])
+
     def _noted(self, outcome: Outcome, prepared: Prepared) -> None:
         reporting.note_applied(self.run, [prepared.members[id_].ref for id_ in outcome.applied])
         if any(one.reason == reasons.FORBIDDEN for one in outcome.failed.values()):
@@ -136,7 +151,13 @@ class GraphPass:
 
     def _unusable(self, prepared: Prepared) -> set[str]:
         """The objects of nodes that cannot be executed now: they are wanted all the same."""
-        return {entry.id for entry in self.run.inventory if entry.node in prepared.unusable}
+        names = {_name_of(self.plan.nodes[id_]) for id_ in prepared.unusable}
+        kept = set()
+        for entry in self.run.inventory:
+            ref = Ref.of(entry.id)
+            if entry.node in prepared.unusable or (ref.group, ref.kind, ref.name) in names:
+                kept.add(entry.id)
+        return kept
 
     def _acknowledged(self) -> bool:
         return self.graph.metadata.annotations.get(ACKNOWLEDGE_PRUNE) == self.revision
@@ -164,3 +185,10 @@ class GraphPass:
 
 def _verbs(mode: str) -> tuple[str, ...]:
     return ("get",) if mode == "Observe" else ("create", "patch")
+
+
+def _name_of(node: Node) -> tuple[str, str, str]:
+    """What is known of a node's object before its kind is."""
+    object_ = node.object
+    group = str(object_["apiVersion"]).rpartition("/")[0]
+    return (group, str(object_["kind"]), str(object_["metadata"]["name"]))

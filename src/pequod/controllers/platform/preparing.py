@@ -22,6 +22,7 @@ from pequod.graph.desired import (
 from pequod.graph.executor import Member
 from pequod.graph.inventory import Intent
 from pequod.graph.model import Plan
+from pequod.graph.problems import explained
 from pequod.graph.reach import Reach
 from pequod.graph.record import Problem
 from pequod.graph.run import Run
@@ -33,6 +34,7 @@ from pequod.runtime.context import Context
 from pequod.runtime.verdicts import Stalled
 
 AGAIN = 30.0
+"""Seconds after which nodes are looked at again that could not be executed."""
 
 
 class _Secret(msgspec.Struct, frozen=True):
@@ -87,6 +89,12 @@ class Prepared:
                 del self.members[id_]
                 text = f"{member.ref}: objects of its kind cannot be listed: {error}"
                 self.unusable[id_] = Problem(error.reason, text, transient=True)
+
+    def unasked(self, failed: Mapping[str, KubeError]) -> None:
+        """Leave nodes out that could not be asked for: what is not known is not absent."""
+        for id_, error in failed.items():
+            ref = self.members.pop(id_).ref
+            self.unusable[id_] = explained(error, ref, sensitive=False)
 
     def intents(self, plan: Plan) -> list[Intent]:
         """What is to be written down before the first write."""

@@ -171,6 +171,11 @@ def note_applied(run: Run, refs: Iterable[Ref]) -> None:
     run.untold.add(reasons.APPLIED, refs, _clock())
 
 
+def note_released(run: Run, refs: Iterable[Ref]) -> None:
+    """Objects were let go of, and live on."""
+    run.untold.add(reasons.ORPHANED, refs, _clock())
+
+
 def note_removed(run: Run, removed: Removed) -> None:
     """Objects were taken away, in one of the ways to go."""
     run.untold.add(reasons.PRUNED, removed.deleted, _clock())

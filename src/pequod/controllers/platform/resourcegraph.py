@@ -149,6 +149,12 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
         except Waiting as verdict:
             object_.status.phase = reporting.phase(verdict)
             raise
+        except Stalled:
+            raise
+        except Exception:
+            # What was known stays, as it does in the conditions.
+            object_.status.phase = before
+            raise
         finally:
             reporting.tell_late(run, ctx)
             reporting.fill(object_, run)
@@ -258,7 +264,8 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
 
     async def _emptied(self, graph: ResourceGraph, run: Run, ctx: Context) -> None:
         """Take away everything; raises a verdict while something is left."""
-        if graph.spec.deletion_policy == "Orphan" or not len(run.inventory):
+        policy = graph.spec.deletion_policy
+        if all((entry.deletion_policy or policy) == "Orphan" for entry in run.inventory):
             self._tell_orphans(run, ctx)
             return
         try:

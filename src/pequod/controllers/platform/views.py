@@ -8,7 +8,7 @@ from pequod.graph.child import Child
 from pequod.graph.children import Children
 from pequod.graph.executor import Member
 from pequod.graph.run import Polled, Run
-from pequod.kube.errors import NotFoundError
+from pequod.kube.errors import KubeError, NotFoundError
 from pequod.kube.kinds import Kind
 
 POLL = 30.0
@@ -36,21 +36,29 @@ class LiveView:
         if self._is_polled(member):
             self._run.polled[member.ref.id] = Polled(_clock(), child)
 
-    async def poll(self, members: Collection[Member], actor: Actor) -> int:
-        """Ask for what cannot be watched, if it is time; how many objects that are."""
-        polled = [member for member in members if self._is_polled(member)]
-        due = [member for member in polled if self._is_due(member)]
+    def polled(self, members: Collection[Member]) -> list[Member]:
+        """Those that have to be asked for."""
+        return [member for member in members if self._is_polled(member)]
+
+    async def poll(self, members: Collection[Member], actor: Actor) -> dict[str, KubeError]:
+        """Ask for what cannot be watched, if it is time; why some nodes could not be asked for."""
         slots = asyncio.Semaphore(_AT_ONCE)
+        failed: dict[str, KubeError] = {}
 
         async def ask(member: Member) -> None:
             async with slots:
-                child = await self._asked(member, actor)
+                try:
+                    child = await self._asked(member, actor)
+                except KubeError as error:
+                    failed[member.node.id] = error
+                    return
                 self._run.polled[member.ref.id] = Polled(_clock(), child)
 
         async with asyncio.TaskGroup() as group:
-            for member in due:
-                group.create_task(ask(member))
-        return len(polled)
+            for member in self.polled(members):
+                if self._is_due(member):
+                    group.create_task(ask(member))
+        return failed
 
     async def _asked(self, member: Member, actor: Actor) -> Child | None:
         ref = member.ref
