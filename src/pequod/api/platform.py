@@ -366,6 +366,9 @@ class ResourceGraphStatus(Status):
     inventory: Inventory = ()
     """Everything that was intended or applied and not yet removed."""
 
+    cluster: Annotated[str, msgspec.Meta(max_length=64)] | None = None
+    """Identity of the cluster that the inventory belongs to; absent for the operator's own."""
+
 
 @crd(
     API_VERSION,

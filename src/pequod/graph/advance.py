@@ -16,7 +16,7 @@ from pequod.base.backoff import Backoff
 from pequod.graph.child import Child
 from pequod.graph.model import Ref
 from pequod.graph.readiness import deadline, judged, to_be_asked
-from pequod.graph.record import RETAKE_WINDOW, Problem, Record
+from pequod.graph.record import RECREATIONS, RETAKE_WINDOW, RETAKES, Problem, Record
 
 RETRY = Backoff(first=0.5, limit=300.0)
 
@@ -94,7 +94,13 @@ def decide(seen: Situation, now: Moment) -> Decision:
 def _is_patient(seen: Situation, now: Moment) -> bool:
     """Whether what failed is not to be tried again yet; an object that has become ours is."""
     record = seen.record
-    handed_over = not seen.uid and seen.child is not None and not seen.child.deleting
+    handed_over = (
+        record.problem is not None
+        and record.problem.reason == reasons.ALREADY_EXISTS
+        and not seen.uid
+        and seen.child is not None
+        and not seen.child.deleting
+    )
     return (
         record.apply_failed
         and record.failed_digest == seen.digest
@@ -149,6 +155,14 @@ def _kept(seen: Situation, now: Moment) -> Decision:
         if child is None or child.deleting:
             return _vanished(record, now)
         return _healthy(seen, child, now)
+    if _is_a_fight(seen, now):
+        return _given_up(record, now)
+    return _repaired(seen, now)
+
+
+def _repaired(seen: Situation, now: Moment) -> Decision:
+    """What was undone is done again; what was not is looked at."""
+    child, record = seen.child, seen.record
     if child is None or child.metadata.uid != seen.uid:
         _unready(record, "it is gone, or lost its label; it is applied again", now)
         return Decision(Act.APPLY, force=seen.policy.conflict_policy == "Force")
@@ -160,6 +174,24 @@ def _kept(seen: Situation, now: Moment) -> Decision:
     return _healthy(seen, child, now)
 
 
+def _is_a_fight(seen: Situation, now: Moment) -> bool:
+    """Whether what we do is undone again and again, in a way that names nobody."""
+    child, record = seen.child, seen.record
+    absent = child is None or child.metadata.uid != seen.uid
+    if not absent and child is not None and (child.deleting or child.owned == record.owned):
+        return False
+    # Once more than fields are taken back: that one asks who does it.
+    limit = RECREATIONS if absent else RETAKES + 1
+    return record.repairs(now.clock) >= limit
+
+
+def _given_up(record: Record, now: Moment) -> Decision:
+    place = f"{Ref.of(record.ref_id)}: " if record.ref_id else ""
+    message = f"{place}somebody keeps undoing what is applied; find out who, and stop one of us"
+    _fails(record, Problem(reasons.OWNERSHIP_CONFLICT, message), now)
+    return Decision(Act.REST, wake=record.retakes[0] + RETAKE_WINDOW)
+
+
 def _may_retake(seen: Situation, now: Moment) -> bool:
     """Whether fields that were ours are taken back; not when somebody keeps taking them."""
     return seen.policy.conflict_policy == "Force" or seen.record.retakes_left(now.clock) > 0
@@ -168,7 +200,8 @@ def _may_retake(seen: Situation, now: Moment) -> bool:
 def _vanished(record: Record, now: Moment) -> Decision:
     """What is made once is not made twice: a Job that ran must not run again."""
     if record.phase == "Ready":
-        record.details = "was made once, and is gone by now"
+        record.problem = None
+        record.details = "was made once; it is gone by now, or has lost its label"
         return REST
     message = "is gone before it was ready, and is made only once; give the node another id"
     _fails(record, Problem(reasons.NOT_FOUND, message, applying=False), now)
@@ -218,13 +251,14 @@ def _fails(record: Record, problem: Problem, now: Moment) -> None:
     record.problem, record.details = problem, ""
 
 
-def applied(record: Record, digest: str, child: Child, now: Moment, *, retaken: bool) -> None:
+def applied(record: Record, digest: str, child: Child, now: Moment) -> None:
     """The API server has taken what a node asks for."""
-    if retaken:
+    if record.desired == digest:
         record.retakes.append(now.clock)
     if record.desired != digest or record.phase != "Ready":
         record.waits_since = now.clock
         record.moves("Applied", now.wall)
+        record.since = now.wall.replace(microsecond=0)
     record.desired, record.owned = digest, child.owned
     record.problem, record.details, record.explanation = None, "", None
     record.failures, record.retry_at, record.failed_digest = 0, 0.0, ""
@@ -246,8 +280,13 @@ def refused(record: Record, digest: str, problem: Problem, now: Moment) -> None:
     _fails(record, problem, now)
 
 
-def unusable(record: Record, problem: Problem, now: datetime) -> None:
-    """A node cannot be executed as things are: its kind, its Secret or its cluster is missing."""
+def unusable(record: Record, problem: Problem, now: datetime, *, once: bool) -> None:
+    """A node cannot be executed as things are: its kind, its Secret or its cluster is missing.
+
+    What is made once and was ready stays so: nobody would find out again that it was.
+    """
+    if once and record.phase == "Ready":
+        return
     record.problem = problem
     if not problem.transient:
         record.moves("Error", now)

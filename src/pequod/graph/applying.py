@@ -5,6 +5,7 @@ At most two requests for drift, one for a change; what the API server says again
 """
 
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -68,6 +69,8 @@ class Wish:
     lets_replicas_go: bool = False
     """Whether it no longer says how many replicas there are, and did so before."""
     sensitive: bool = False
+    protected: bool = False
+    """Whether the object asks not to be deleted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,9 +87,20 @@ class Taken:
 class Applier:
     """Applies objects in one identity's name."""
 
-    def __init__(self, client: Client, children: Children) -> None:
+    def __init__(
+        self,
+        client: Client,
+        children: Children,
+        *,
+        confirm: Callable[[], Awaitable[None]],
+        lives: Callable[[str], bool],
+    ) -> None:
         self._client = client
         self._children = children
+        self._confirm = confirm
+        """Look at the graph itself; raises when it is not what it was taken for."""
+        self._lives = lives
+        """Whether there is a graph of a UID."""
 
     async def apply(self, wish: Wish) -> Taken:
         """Make an object so; raises RefusedError, or DeletingError."""
@@ -138,7 +152,7 @@ class Applier:
         label = (metadata.get("labels") or {}).get(GRAPH_LABEL)
         if label == wish.graph:
             return await self._changed(wish, metadata["uid"])
-        if wish.policy.mode != "Adopt":
+        if wish.policy.mode != "Adopt" or (label and self._lives(label)):
             raise RefusedError(_not_ours(wish, found, label))
         taken = await self._changed(wish, metadata["uid"])
         others = tuple(name for name in managers(metadata) if name != FIELD_MANAGER)
@@ -155,7 +169,8 @@ class Applier:
             answer = await self._send(wish, uid, _FORCED)
             return Taken(child=answer, retaken=True)
         except KubeError as error:
-            if not is_immutable(error) or wish.policy.recreate != "OnImmutable":
+            recreates = wish.policy.recreate == "OnImmutable" and not wish.protected
+            if not is_immutable(error) or not recreates:
                 raise
             return await self._recreated(wish, uid)
         return Taken(child=answer, retaken=wish.force and wish.ours)
@@ -163,6 +178,7 @@ class Applier:
     async def _recreated(self, wish: Wish, uid: str) -> Taken:
         """Delete an object and make it anew, as its policy says; its pods go with it."""
         ref, kind = wish.desired.ref, wish.desired.kind
+        await self._confirm()
         answer = await self._client.delete(
             kind,
             ref.name,

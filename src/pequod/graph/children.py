@@ -5,6 +5,7 @@ graph whose UID its label names. Who changed matters to one graph, which is woke
 there is something to decide.
 """
 
+import asyncio
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -16,11 +17,13 @@ from pequod.graph.model import GRAPH_LABEL, Ref
 from pequod.kube.cache import Change, Projection, Unreadable
 from pequod.kube.caches import Caches, Share
 from pequod.kube.client import Selection
-from pequod.kube.errors import ForbiddenError, KubeError
+from pequod.kube.errors import ForbiddenError, KubeError, UnreachableError
 from pequod.kube.kinds import Kind
 from pequod.kube.objects import MISFITS, Key
 
 SYNC_LIMIT = 20.0
+DEAF = 60.0
+"""Seconds after which what was heard of a kind is no longer believed when its watch fails."""
 
 Wake = Callable[[str], None]
 """Wakes the graph of a UID."""
@@ -49,6 +52,7 @@ class Children:
         self._shares: dict[Kind, Share[Child]] = {}
         self._stops: dict[Kind, Callable[[], None]] = {}
         self._users: dict[Kind, set[str]] = {}
+        self._closed = False
         self._curious: set[str] = set()
         """Graphs that look at more of their objects than what is kept."""
 
@@ -72,18 +76,26 @@ class Children:
 
         What the operator may not watch has to be asked for, object by object.
         """
-        found: set[Kind] = set()
-        failed: dict[Kind, KubeError] = {}
-        for kind in kinds:
-            try:
-                await self._share(kind).cache.until_synced(SYNC_LIMIT)
-            except ForbiddenError:
-                continue
-            except KubeError as error:
-                failed[kind] = error
-            else:
-                found.add(kind)
-        return Watched(frozenset(found), failed)
+        ordered = [*kinds]
+        failures = await asyncio.gather(*(self._failure(kind) for kind in ordered))
+        watched = frozenset(k for k, error in zip(ordered, failures, strict=True) if error is None)
+        failed = {
+            kind: error
+            for kind, error in zip(ordered, failures, strict=True)
+            if error is not None and not isinstance(error, ForbiddenError)
+        }
+        return Watched(watched, failed)
+
+    async def _failure(self, kind: Kind) -> KubeError | None:
+        """Why nothing is known of a kind, or nothing any more."""
+        try:
+            cache = self._share(kind).cache
+            await cache.until_synced(SYNC_LIMIT)
+        except KubeError as error:
+            return error
+        if cache.failure is not None and cache.age(self._caches.now()) > DEAF:
+            return cache.failure
+        return None
 
     def get(self, kind: Kind, ref: Ref, graph: str) -> Child | None:
         """The object of a graph; None when there is none, or none that says it is the graph's."""
@@ -117,12 +129,15 @@ class Children:
         return sum(len(share.cache) for share in self._shares.values())
 
     def close(self) -> None:
-        """Nobody has any objects any more."""
+        """Nobody has any objects any more: what is asked from now on is not answered."""
+        self._closed = True
         for kind in tuple(self._shares):
             self._release(kind)
 
     def _share(self, kind: Kind) -> Share[Child]:
         share = self._shares.get(kind)
+        if share is None and self._closed:
+            raise UnreachableError("the connection to the cluster was replaced meanwhile")
         if share is None:
             selection = Selection(labels=GRAPH_LABEL)
             share = self._caches.share(kind, self._projection, selection)

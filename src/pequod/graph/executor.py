@@ -40,7 +40,6 @@ _GIVE_UP = frozenset(
         reasons.TIMED_OUT,
         reasons.UNTRUSTED_SERVER,
         reasons.UNAUTHORIZED,
-        reasons.FORBIDDEN,
         reasons.OVERLOADED,
     }
 )
@@ -66,6 +65,13 @@ class Member:
     body: Callable[[], Awaitable[Desired]]
     """What is sent for it; made when it is sent, since its sensitive part is read for that."""
     sensitive: bool = False
+    also_after: tuple[str, ...] = ()
+    """Nodes that it has to wait for besides those that it names."""
+
+    @property
+    def after(self) -> tuple[str, ...]:
+        """Everything that must be ready before it is applied."""
+        return (*self.node.depends_on, *self.also_after)
 
 
 class View(Protocol):
@@ -130,15 +136,24 @@ class Execution:
         self._line: dict[str, None] = dict.fromkeys(plan.order)
         self._wakes: list[float] = []
         self._given_up = False
-        self._written: set[str] = set()
+        self._did: set[tuple[str, Act]] = set()
+        self._may_write = False
+        self._dependents = _dependents(members)
+        self._ready = {id_ for id_, member in members.items() if self._stage(member) == "ready"}
+        self._lacks = {
+            id_: {other for other in member.after if other not in self._ready}
+            for id_, member in members.items()
+        }
+        """What each node still waits for."""
         self.outcome = Outcome()
 
     def has_work(self) -> bool:
-        """Whether something may be written in this pass."""
+        """Whether something may be written in this pass; without having asked, nothing is."""
         now = _now()
-        return any(
+        self._may_write = any(
             advance.wants_write(self._situation(member), now) for member in self._members.values()
         )
+        return self._may_write
 
     async def run(self) -> Outcome:
         """Do everything that can be done now."""
@@ -148,8 +163,6 @@ class Execution:
                 self._start()
                 if self._tasks:
                     await self._one_ends()
-                elif self._given_up:
-                    break
         finally:
             await end(*self._tasks)
         if self.outcome.applied:
@@ -159,41 +172,57 @@ class Execution:
     def _start(self) -> None:
         """Look at the nodes in line, and begin what they need."""
         for id_ in tuple(self._line):
-            if len(self._tasks) >= AT_ONCE or self._given_up:
+            if len(self._tasks) >= AT_ONCE:
                 return
             del self._line[id_]
             member = self._members.get(id_)
-            if member is None:
-                continue
-            before = self._is_ready(id_)
-            decision = advance.decide(self._situation(member), _now())
-            if decision.wake is not None:
-                self._wakes.append(decision.wake)
-            if decision.act is Act.APPLY and id_ in self._written:
-                # Whoever undoes what was just done will not be convinced by more of it.
-                self._wakes.append(_now().clock + AGAIN)
-            elif decision.act is Act.REST:
-                if self._is_ready(id_) and not before:
-                    self._tell_dependents(id_)
-            else:
-                task = asyncio.create_task(self._act(member, decision), name=f"node {id_}")
-                self._tasks[task] = id_
-        if self._given_up:
-            self._line.clear()
+            if member is not None:
+                self._look_at(member)
+
+    def _look_at(self, member: Member) -> None:
+        id_ = member.node.id
+        decision = advance.decide(self._situation(member), _now())
+        self._settle(member)
+        if decision.wake is not None:
+            self._wakes.append(decision.wake)
+        if decision.act is Act.REST:
+            return
+        if self._is_premature(id_, decision.act):
+            self._wakes.append(_now().clock + AGAIN)
+            return
+        self._did.add((id_, decision.act))
+        task = asyncio.create_task(self._act(member, decision), name=f"node {id_}")
+        self._tasks[task] = id_
+
+    def _is_premature(self, id_: str, act: Act) -> bool:
+        """Whether something waits for another pass.
+
+        Whoever undoes what was just done will not be convinced by more of it; what changes faster
+        than it can be looked at is looked at later; and a pass that was not to write anything has
+        not made sure that it may.
+        """
+        return (id_, act) in self._did or (act is Act.APPLY and not self._may_write)
 
     async def _one_ends(self) -> None:
         done, _ = await asyncio.wait(self._tasks, return_when=asyncio.FIRST_COMPLETED)
         for task in done:
             id_ = self._tasks.pop(task)
             task.result()
-            self._line[id_] = None
-            if self._is_ready(id_):
-                self._tell_dependents(id_)
+            if not self._given_up:
+                self._line[id_] = None
+            self._settle(self._members[id_])
 
-    def _tell_dependents(self, id_: str) -> None:
+    def _settle(self, member: Member) -> None:
+        """Note whether a node is ready now, and tell those who wait for that."""
+        id_ = member.node.id
+        ready = self._stage(member) == "ready"
+        if ready is (id_ in self._ready):
+            return
+        (self._ready.add if ready else self._ready.discard)(id_)
         running = set(self._tasks.values())
-        for other in self._plan.dependents[id_]:
-            if other not in running:
+        for other in self._dependents.get(id_, ()):
+            (self._lacks[other].discard if ready else self._lacks[other].add)(id_)
+            if ready and not self._given_up and other not in running:
                 self._line[other] = None
 
     async def _act(self, member: Member, decision: Decision) -> None:
@@ -234,6 +263,7 @@ class Execution:
             force=decision.force,
             ours=ours,
             may_retake=record.retakes_left(clock) > 0,
+            protected=child is not None and child.protected,
             lets_replicas_go=not ours and _lets_replicas_go(member.node, child),
             sensitive=member.sensitive,
         )
@@ -242,15 +272,13 @@ class Execution:
         self._view.put(member, taken.child)
         if taken.previous_managers:
             record.previous_managers = taken.previous_managers
-        retaken = taken.retaken and member.node.apply_policy.conflict_policy == "Error"
-        advance.applied(record, member.digest, taken.child, _now(), retaken=retaken)
-        self._written.add(member.node.id)
+        advance.applied(record, member.digest, taken.child, _now())
         self.outcome.applied.append(member.node.id)
 
     async def _ask(self, member: Member, record: Record) -> None:
         child = self._view.get(member)
         if child is not None:
-            record.answers |= await self._probes.answers(member, child)
+            record.answers = await self._probes.answers(member, child)
 
     def _refused(self, member: Member, record: Record, problem: Problem) -> None:
         advance.refused(record, member.digest, problem, _now())
@@ -269,15 +297,14 @@ class Execution:
             uid=self._run.inventory.uid(record.ref_id),
             digest=member.digest,
             child=self._view.get(member),
-            blocked_by=tuple(id_ for id_ in node.depends_on if not self._is_ready(id_)),
+            blocked_by=tuple(id_ for id_ in member.after if id_ in self._lacks[node.id]),
         )
 
     def _record(self, member: Member) -> Record:
         return self._run.record(member.node.id, member.ref.id)
 
-    def _is_ready(self, id_: str) -> bool:
-        member = self._members.get(id_)
-        return member is not None and advance.stage(self._standing(member)) == "ready"
+    def _stage(self, member: Member) -> advance.Stage:
+        return advance.stage(self._standing(member))
 
     def _standing(self, member: Member) -> Situation:
         """What a node's stage is judged by: whatever lives needs no look for that."""
@@ -297,7 +324,7 @@ class Execution:
             if member is None:
                 continue
             record = self._record(member)
-            stage = advance.stage(self._standing(member))
+            stage = self._stage(member)
             _nodes.labels(stage).inc()
             match stage:
                 case "ready":
@@ -312,6 +339,15 @@ class Execution:
                     outcome.waiting.append(id_)
         outcome.wake = min(self._wakes, default=None)
         return outcome
+
+
+def _dependents(members: Mapping[str, Member]) -> dict[str, list[str]]:
+    """Who waits for each node."""
+    found: dict[str, list[str]] = {}
+    for id_, member in members.items():
+        for other in member.after:
+            found.setdefault(other, []).append(id_)
+    return found
 
 
 def _now() -> Moment:

@@ -56,6 +56,10 @@ class Subject(Protocol):
     def ref(self) -> Ref:
         """Its object."""
 
+    @property
+    def sensitive(self) -> bool:
+        """Whether its values are nobody's business."""
+
 
 class Probes:
     """Asks in one identity's name."""
@@ -84,7 +88,7 @@ class Probes:
             failed = Readiness(ready=False, detail=f"its expression was not evaluated: {error}")
             return {text: Answer(version, failed) for text in expressions}
         return {
-            text: Answer(version, _readiness(text, one))
+            text: Answer(version, _readiness(text, one, hidden=subject.sensitive))
             for text, one in zip(expressions, found, strict=True)
         }
 
@@ -109,10 +113,12 @@ class Probes:
         return podfailures.described(decoded(raw, Object) for raw in page.items or ())
 
 
-def _readiness(expression: str, answer: CelAnswer) -> Readiness:
+def _readiness(expression: str, answer: CelAnswer, *, hidden: bool) -> Readiness:
     if answer.failure is not None:
-        # A field that is not there yet is the usual reason, and may come.
-        return Readiness(ready=False, detail=f"{expression}: {answer.failure.message}")
+        # A field that is not there yet is the usual reason, and may come. What CEL says about it
+        # may hold values.
+        said = "it cannot be evaluated; values are not shown" if hidden else answer.failure.message
+        return Readiness(ready=False, detail=f"{expression}: {said}")
     if answer.value is True:
         return READY
     if answer.value is False:

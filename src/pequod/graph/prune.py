@@ -28,20 +28,22 @@ WORKLOADS = frozenset(
 """Kinds that are gone only when their pods are."""
 
 
-def braked(stale: Sequence[InventoryEntry], kept: int, *, emptied: bool) -> str:
+def braked(stale: Sequence[InventoryEntry], before: int, *, emptied: bool) -> str:
     """Why a prune needs somebody's agreement; empty when it does not.
+
+    `stale` are the entries whose objects would be deleted, `before` is how many objects there were
+    before the change: what a change adds does not make up for what it takes away.
 
     A single object that is no precious one never does: renaming it would be a nuisance. A graph
     that may be empty, and is, has that agreement for everything but the precious.
     """
-    made = [entry for entry in stale if entry.uid]
-    refs = [Ref.of(entry.id) for entry in made if entry.deletion_policy != "Orphan"]
-    precious = [ref for ref in refs if (ref.group, ref.kind) in PRECIOUS]
+    refs = [Ref.of(entry.id) for entry in stale if entry.uid]
+    # Whether one without a UID was made is not known, which is reason enough to ask.
+    precious = [ref for entry in stale if ((ref := Ref.of(entry.id)).group, ref.kind) in PRECIOUS]
     if precious:
         return f"would delete {listed(precious)}, and whatever is in it"
-    total = len(made) + kept
-    if len(refs) > 1 and 2 * len(refs) > total and not emptied:
-        return f"would delete {len(refs)} of {total} objects: {listed(refs)}"
+    if len(refs) > 1 and 2 * len(refs) > before and not emptied:
+        return f"would delete {len(refs)} of {before} objects: {listed(refs)}"
     return ""
 
 

@@ -5,9 +5,10 @@ reaches into the operator's namespace from outside.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from pequod.api.graph import Node
 from pequod.graph.desired import Desired
 from pequod.kube.kinds import Kind
 
@@ -50,8 +51,8 @@ class Reach:
     """Of the graph."""
     confined: bool
     operator_namespace: str
-    accounts: frozenset[str] = frozenset()
-    """Service accounts that the graph makes itself."""
+    accounts: Mapping[str, str] = field(default_factory=dict)
+    """Service accounts that the graph makes itself, and the nodes that do."""
 
     def problems(self, wanted: Desired) -> Iterator[str]:
         """Why an object is out of reach."""
@@ -60,6 +61,13 @@ class Reach:
             yield f"{ref} would be in the operator's namespace, which is closed to graphs"
         elif self.confined:
             yield from self._confined(wanted)
+
+    def maker(self, wanted: Desired) -> str:
+        """The node that makes the account that an object runs as; empty for no such node.
+
+        The object has to wait for it: an account of that name may be somebody else's until then.
+        """
+        return self.accounts.get(_account(wanted.body, wanted.kind), "") if self.confined else ""
 
     def _confined(self, wanted: Desired) -> Iterator[str]:
         ref, kind = wanted.ref, wanted.kind
@@ -81,13 +89,15 @@ class Reach:
                 )
 
 
-def made_accounts(objects: Iterable[Mapping[str, Any]]) -> frozenset[str]:
-    """The service accounts among some objects."""
-    return frozenset(
-        str(one["metadata"]["name"])
-        for one in objects
-        if one.get("kind") == "ServiceAccount" and one.get("apiVersion") == "v1"
-    )
+def made_accounts(nodes: Iterable[Node], namespace: str) -> dict[str, str]:
+    """The service accounts that nodes make in a namespace, and by which node."""
+    return {
+        str(node.object["metadata"]["name"]): node.id
+        for node in nodes
+        if (node.object.get("apiVersion"), node.object.get("kind")) == ("v1", "ServiceAccount")
+        and node.apply_policy.mode in {"Apply", "Create"}
+        and node.object["metadata"].get("namespace", namespace) == namespace
+    }
 
 
 def _account(body: Mapping[str, Any], kind: Kind) -> str:

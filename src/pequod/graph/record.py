@@ -27,6 +27,8 @@ LEGAL: dict[Phase, frozenset[Phase]] = {
 LONGEST_TEXT = 512
 RETAKES = 3
 """How often fields of ours are taken back within the window before we call it a fight."""
+RECREATIONS = 10
+"""How often an object is made again, or labelled again, within the window."""
 RETAKE_WINDOW = 600.0
 
 
@@ -82,10 +84,14 @@ class Record:
         self.phase = to
         self.since = now.replace(microsecond=0)
 
+    def repairs(self, now: float) -> int:
+        """How often what was applied has been undone lately."""
+        self.retakes = [at for at in self.retakes if now - at < RETAKE_WINDOW]
+        return len(self.retakes)
+
     def retakes_left(self, now: float) -> int:
         """How often our fields may still be taken back."""
-        self.retakes = [at for at in self.retakes if now - at < RETAKE_WINDOW]
-        return RETAKES - len(self.retakes)
+        return RETAKES - self.repairs(now)
 
     @property
     def apply_failed(self) -> bool:

@@ -121,30 +121,54 @@ class Removal:
             return False
 
     async def _taken_away(self, doomed: Doomed) -> bool:
-        child = doomed.child
         if doomed.kind is None:
             return self._gone(doomed)
-        if doomed.orphan or (child is not None and child.protected):
+        if doomed.orphan:
             return self._let_go(doomed)
-        if child is not None and child.deleting:
-            over = await self._is_over(doomed, doomed.kind, child)
-            return self._gone(doomed) if over else self._going(doomed, child)
-        if child is None and doomed.watched and doomed.entry.id in self._run.going:
-            # It was on its way out, which cannot be taken back, and the watch says that it is gone.
-            return self._gone(doomed)
-        if self._in_grace(doomed):
-            return False
-        return await self._ended(doomed, doomed.kind)
+        child = doomed.child
+        if child is None:
+            if doomed.watched and doomed.entry.id in self._run.going:
+                # It was on its way out, which cannot be taken back, and the watch tells no more.
+                return self._gone(doomed)
+            child = await self._looked_at(doomed, doomed.kind)
+            if child is None:
+                return self._gone(doomed, deleted=bool(doomed.entry.uid))
+        return await self._ended(doomed, doomed.kind, child)
 
-    async def _ended(self, doomed: Doomed, kind: Kind) -> bool:
-        uid = doomed.entry.uid or await self._found_uid(doomed, kind)
-        if not uid:
-            return self._gone(doomed, deleted=False)
+    async def _ended(self, doomed: Doomed, kind: Kind, child: Child) -> bool:
+        """Take a live object away that is ours, in whichever way it is to go."""
+        if child.deleting:
+            over = await self._is_over(doomed, kind, child)
+            return self._gone(doomed) if over else self._going(doomed, child)
+        if child.protected and not doomed.heir:
+            return self._let_go(doomed)
+        if self._in_grace(doomed, child):
+            return False
         await self._confirm_once()
         if doomed.heir:
-            await self._hand_over(doomed, kind, uid)
+            await self._hand_over(doomed, kind, child.metadata.uid)
             return True
-        return await self._delete(doomed, kind, uid)
+        return await self._delete(doomed, kind, child.metadata.uid)
+
+    async def _looked_at(self, doomed: Doomed, kind: Kind) -> Child | None:
+        """An object that no watch shows as ours; None when it is gone, or somebody else's by now.
+
+        One that only lost its label is still the one that the inventory means, by its UID; one
+        that was intended and perhaps made is known by its label.
+        """
+        ref = doomed.ref
+        try:
+            answer = await self._client.get_bytes(kind, ref.name, namespace=ref.namespace or None)
+        except NotFoundError:
+            return None
+        child = self._children.read(answer)
+        label, uid = child.metadata.graph, doomed.entry.uid
+        if label != self._run.graph and (label or not uid):
+            return None
+        if uid and child.metadata.uid != uid:
+            return None
+        self._run.inventory.learn(doomed.entry.id, child.metadata.uid)
+        return child
 
     def _let_go(self, doomed: Doomed) -> bool:
         self.removed.orphaned.append(doomed.ref)
@@ -200,20 +224,6 @@ class Removal:
             return False
         return found.metadata.uid == uid
 
-    async def _found_uid(self, doomed: Doomed, kind: Kind) -> str:
-        """The UID of an object that was intended and perhaps made; empty when it was not."""
-        ref = doomed.ref
-        try:
-            found = await self._client.get(kind, ref.name, namespace=ref.namespace or None)
-        except NotFoundError:
-            return ""
-        metadata = found["metadata"]
-        if (metadata.get("labels") or {}).get(GRAPH_LABEL) != self._run.graph:
-            return ""
-        uid = str(metadata["uid"])
-        self._run.inventory.learn(doomed.entry.id, uid)
-        return uid
-
     async def _hand_over(self, doomed: Doomed, kind: Kind, uid: str) -> None:
         """Let another graph have an object: from now on it carries that one's label."""
         ref = doomed.ref
@@ -249,8 +259,8 @@ class Removal:
         self._wake_at(asyncio.get_running_loop().time() + POLL)
         return bool(foreign)
 
-    def _in_grace(self, doomed: Doomed) -> bool:
-        grace = doomed.child.grace if doomed.child is not None else 0.0
+    def _in_grace(self, doomed: Doomed, child: Child) -> bool:
+        grace = child.grace
         if not grace:
             return False
         now = asyncio.get_running_loop().time()

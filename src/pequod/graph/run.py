@@ -72,6 +72,12 @@ class Run:
     """Objects that cannot be watched, as they were when they were last asked for."""
     digests: dict[str, tuple[str, str]] = field(default_factory=dict)
     """The digest of what each node asks for, and the version of its sensitive part."""
+    before: int = 0
+    """How many objects there were when the plan was made: before what it changes."""
+    refused_since: float | None = None
+    """Since when nothing may be deleted any more, by the loop's clock."""
+    unknown_since: dict[str, float] = field(default_factory=dict)
+    """Since when the kind of an object is not served any more, by the loop's clock."""
     _plan: tuple[int, Plan] | None = None
 
     def plan(self, generation: int, nodes: tuple[Node, ...]) -> Plan:
@@ -84,6 +90,7 @@ class Run:
                 # Whatever has failed may be what was changed.
                 record.retry_at = 0.0
             self.digests.clear()
+            self.before = sum(1 for entry in self.inventory if entry.uid)
             return made
         return self._plan[1].over(nodes)
 

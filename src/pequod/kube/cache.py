@@ -420,7 +420,14 @@ def _touched_by_others(before: HasMetadata, after: HasMetadata) -> bool:
     old, new = before.metadata, after.metadata
     return any(
         getattr(old, name, None) != getattr(new, name, None)
-        for name in ("uid", "generation", "labels", "annotations", "deletion_timestamp")
+        for name in (
+            "uid",
+            "generation",
+            "labels",
+            "annotations",
+            "deletion_timestamp",
+            "graph",
+        )
     )
 
 

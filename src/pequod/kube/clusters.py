@@ -32,6 +32,9 @@ class Clusters:
         self._connections: dict[Key, _Connection] = {}
         self._confirmed: dict[Key, Client] = {}
         """The connections that are known to lead to the cluster that was registered."""
+        self._known: dict[Key, Client] = {}
+        """Those that somebody was told of."""
+        self._listeners: list[Callable[[Key], None]] = []
         self._background = Background()
 
     def known(self, key: Key, version: str) -> Client | None:
@@ -52,8 +55,17 @@ class Clusters:
     def confirm(self, key: Key) -> None:
         """The cluster at the end of a connection is the one that it is meant to be."""
         connection = self._connections.get(key)
-        if connection is not None:
-            self._confirmed[key] = connection.client
+        if connection is None or self._confirmed.get(key) is connection.client:
+            return
+        self._confirmed[key] = connection.client
+        if self._known.get(key) is not connection.client:
+            self._known[key] = connection.client
+            for tell in self._listeners:
+                tell(key)
+
+    def listen(self, listener: Callable[[Key], None]) -> None:
+        """Be told when a cluster can be used through another connection than before."""
+        self._listeners.append(listener)
 
     def doubt(self, key: Key) -> None:
         """Whether the right cluster is at the end of a connection is not known any more."""
@@ -66,6 +78,7 @@ class Clusters:
     def drop(self, key: Key) -> None:
         """Close a connection that nobody may use any more."""
         self._confirmed.pop(key, None)
+        self._known.pop(key, None)
         connection = self._connections.pop(key, None)
         if connection is not None:
             closing = connection.client.transport.close()

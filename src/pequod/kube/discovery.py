@@ -109,6 +109,22 @@ class Discovery:
             "apiVersion and kind"
         )
 
+    async def find_any(self, group: str, version: str, kind: str) -> Kind:
+        """A kind in that version, or in any other: what was stored in one is served by all.
+
+        UnknownKindError only when the API server serves none, and no part of the group is away.
+        """
+        try:
+            return await self.find(f"{group}/{version}" if group else version, kind)
+        except UnknownKindError:
+            served = [one for one in self._kinds.values() if (one.group, one.kind) == (group, kind)]
+            if served:
+                return served[0]
+            if any(name.rpartition("/")[0] == group for name in self._unknown):
+                text = f"whether {kind}.{group} exists is unknown: its own API server is away"
+                raise ServerError(503, Status(message=text, code=503)) from None
+            raise
+
     def invalidate(self) -> None:
         """Something was installed or removed: ask again before the next answer."""
         self._stale = True

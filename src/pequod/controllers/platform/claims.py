@@ -38,6 +38,8 @@ def heir(graph: ResourceGraph, ref: Ref, graphs: Cache[ResourceGraph]) -> str:
             continue
         if other.metadata.deletion_timestamp is not None or other.spec.suspend:
             continue
+        if any(condition.type == "Stalled" for condition in other.status.conditions):
+            continue
         known = other.metadata.namespace == graph.metadata.namespace or any(
             entry.id == ref.id for entry in other.status.inventory
         )

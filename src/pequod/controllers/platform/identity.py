@@ -3,8 +3,10 @@
 import asyncio
 from dataclasses import dataclass
 
+import msgspec
+
 from pequod.api import reasons
-from pequod.api.meta import ObjectReference
+from pequod.api.meta import ObjectMeta, ObjectReference
 from pequod.api.platform import ResourceGraph
 from pequod.base.flights import Flights
 from pequod.controllers.platform.targets import Target
@@ -20,6 +22,22 @@ from pequod.runtime.verdicts import Stalled, Waiting
 BELIEVED = 60.0
 """Seconds for which it is believed that an account, or a source, is there."""
 AGAIN = 30.0
+
+
+FRONT_ENDS = frozenset(
+    {
+        "platform.pequod.io",
+        "rollup.oplabs.io",
+        "catalyst.catalyst.dev",
+        "sync.ignition.io",
+        "ajj.io",
+    }
+)
+"""Groups of the kinds that graphs are made for."""
+
+
+class _Annotated(msgspec.Struct, frozen=True):
+    metadata: ObjectMeta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,9 +66,10 @@ class IdentityRules:
 class Identities:
     """Finds out who acts."""
 
-    def __init__(self, own: Client, rules: IdentityRules) -> None:
+    def __init__(self, own: Client, rules: IdentityRules, *, namespace: str) -> None:
         self.rules = rules
         self._own = own
+        self._namespace = namespace
         self._discovery = Discovery(own)
         self._seen: dict[tuple[str, ...], float] = {}
         self._asking: Flights[bool] = Flights()
@@ -64,10 +83,14 @@ class Identities:
         return self._account(target, Key(graph.metadata.namespace or "", name))
 
     async def require(self, graph: ResourceGraph, target: Target) -> None:
-        """Be sure that somebody answers for a graph; raises a verdict when nobody does."""
+        """Be sure that somebody answers for a graph; raises a verdict when nobody does.
+
+        A graph that is being deleted needs no source any more: its inventory is the operator's.
+        """
         account = graph.spec.service_account_name
         if account is None:
-            await self._require_source(graph)
+            if graph.metadata.deletion_timestamp is None:
+                await self._require_source(graph)
             if self.rules.mode != "impersonate":
                 return
             account = self.rules.default_account
@@ -110,10 +133,10 @@ class Identities:
         """A graph that nobody answers for is not executed with rights that are not its author's."""
         source = graph.spec.source_ref
         if source is not None:
-            word = ("source", source.kind, source.uid or "")
+            word = ("source", *(str(part) for part in msgspec.to_builtins(source).values()))
             if self._is_believed(word):
                 return
-            if await self._lives(source):
+            if self._may_be_source(graph, source) and await self._lives(source):
                 self._believe(word)
                 return
         raise Stalled(
@@ -121,6 +144,27 @@ class Identities:
             "the graph has no live source: name the account that it is executed for in "
             "spec.serviceAccountName",
         )
+
+    def _may_be_source(self, graph: ResourceGraph, source: ObjectReference) -> bool:
+        """Whether a front end of ours could have made the graph for such an object."""
+        group = source.api_version.rpartition("/")[0]
+        if source.namespace is None:
+            return group in FRONT_ENDS and graph.metadata.namespace == self._namespace
+        return group in FRONT_ENDS and source.namespace == graph.metadata.namespace
+
+    async def source_annotations(self, graph: ResourceGraph) -> dict[str, str]:
+        """What people have written on the source of a graph."""
+        source = graph.spec.source_ref
+        if source is None:
+            return {}
+        try:
+            kind = await self._discovery.find(source.api_version, source.kind)
+            found = await self._own.get(
+                kind, source.name, namespace=source.namespace, type=_Annotated
+            )
+        except (NotFoundError, UnknownKindError):
+            return {}
+        return found.metadata.annotations
 
     async def _lives(self, source: ObjectReference) -> bool:
         try:

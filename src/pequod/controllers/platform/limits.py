@@ -5,9 +5,11 @@ from dataclasses import dataclass
 from pequod.api import reasons
 from pequod.api.platform import ResourceGraph
 from pequod.kube.cache import Cache
-from pequod.runtime.verdicts import Stalled
+from pequod.runtime.verdicts import Waiting
 
 INDEX = "namespace"
+AGAIN = 60.0
+"""Seconds after which room is looked for again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,17 +29,19 @@ def require_room(
     namespace = graph.metadata.namespace or ""
     before = [other for other in _others(graph, graphs) if _rank(other) < _rank(graph)]
     if limits.graphs and len(before) >= limits.graphs:
-        raise Stalled(
+        raise Waiting(
             reasons.LIMIT_EXCEEDED,
             f"namespace {namespace} may have {limits.graphs} graphs and has {len(before)} older "
             "ones; delete one, or ask the platform team for more",
+            after=AGAIN,
         )
     asked = sum(len(other.spec.nodes) for other in before)
     if limits.objects and asked + len(graph.spec.nodes) > limits.objects:
-        raise Stalled(
+        raise Waiting(
             reasons.LIMIT_EXCEEDED,
             f"namespace {namespace} may have {limits.objects} objects of graphs; older graphs ask "
             f"for {asked}, this one for {len(graph.spec.nodes)}; delete some, or ask for more",
+            after=AGAIN,
         )
 
 

@@ -1,16 +1,22 @@
 """One pass over one graph: who acts, what is allowed, what is intended, then what is done."""
 
 import hashlib
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
 import msgspec
 
 from pequod.api import reasons
-from pequod.api.graph import Node
+from pequod.api.graph import InventoryEntry, Node
 from pequod.api.platform import ACKNOWLEDGE_PRUNE, ResourceGraph
 from pequod.controllers.platform import reporting
 from pequod.controllers.platform.identity import Actor
-from pequod.controllers.platform.preparing import AGAIN, Preparation, Prepared, require_reach
+from pequod.controllers.platform.preparing import (
+    Preparation,
+    Prepared,
+    require_distinct,
+    require_reach,
+)
 from pequod.controllers.platform.removing import Scene, still_there
 from pequod.controllers.platform.targets import Target
 from pequod.controllers.platform.views import POLL, LiveView
@@ -20,12 +26,17 @@ from pequod.graph.applying import Applier
 from pequod.graph.executor import Execution, Outcome
 from pequod.graph.model import Plan, Ref
 from pequod.graph.probes import Cel, Probes
-from pequod.graph.prune import braked
+from pequod.graph.prune import braked, listed
 from pequod.graph.reach import Reach
 from pequod.graph.run import Run
+from pequod.kube.kinds import Kind
 from pequod.runtime.context import Context
 from pequod.runtime.verdicts import Waiting
 
+BLOCKED_AGAIN = 30.0
+"""Seconds after which an agreement on the source is looked for again."""
+UNUSABLE_AGAIN = 30.0
+"""Seconds after which a node that cannot be executed is looked at again."""
 DENIED_AGAIN = 30.0
 """Seconds after which rights that were missing are looked for again."""
 NOTHING_LEFT = "nothing is left over"
@@ -46,55 +57,66 @@ class GraphPass:
     reach: Reach
     cel: Cel | None
     ctx: Context
+    lives: Callable[[str], bool]
+    """Whether there is a graph of a UID."""
+    agreements: Callable[[], Awaitable[Mapping[str, str]]]
+    """The annotations of the graph and of its source."""
 
     async def prepare(self) -> Prepared:
         """The nodes, ready to be executed; raises a verdict when some are out of reach."""
         preparation = Preparation(self.run, self.target, self.actor, self.reach, self.ctx)
         prepared = await preparation.prepared(self.plan)
+        require_distinct(prepared)
         require_reach(prepared)
         return prepared
 
     async def execute(self, prepared: Prepared) -> Outcome:
         """Write the intent down, then bring every node as far as it comes now."""
-        children, kinds = self.target.children, prepared.kinds()
-        asks = any(one.type == "CEL" for node in self.plan for one in node.ready_when)
-        children.need(self.run.graph, kinds, every_change=asks)
+        kinds = prepared.kinds()
+        await self._watch(prepared, kinds)
         watched = await self.target.watched(kinds)
         prepared.without(watched.failed)
-        view = LiveView(self.run, children, watched.kinds)
+        view = LiveView(self.run, self.target.children, watched.kinds)
         polled = view.polled([*prepared.members.values()])
         prepared.unasked(await view.poll(polled, self.actor))
         self._let_go_of_observed(prepared)
-        execution = Execution(
-            self.run,
-            self.plan,
-            prepared.members,
-            applier=Applier(self.actor.client, children),
-            probes=Probes(self.actor.client, self.cel, owner=self.run.namespace),
-            view=view,
-        )
+        execution = self._execution(prepared, view)
         if execution.has_work():
             await self.scene.answerable()
             await self._require_rights(prepared)
             await self._intend(prepared)
         outcome = await execution.run()
-        for id_, problem in prepared.unusable.items():
-            unusable(self.run.records[id_], problem, reporting.now())
-        outcome.failed |= prepared.unusable
-        if any(not problem.transient for problem in prepared.unusable.values()):
-            outcome.wake_by(AGAIN)
+        self._note(outcome, prepared)
         if polled:
             outcome.wake_by(POLL)
+        if prepared.unusable:
+            outcome.wake_by(UNUSABLE_AGAIN)
         outcome.unwatched = tuple(sorted(str(kind) for kind in watched.refused(kinds)))
-        self._noted(outcome, prepared)
         return outcome
+
+    async def _watch(self, prepared: Prepared, kinds: frozenset[Kind]) -> None:
+        """Hear of everything that the graph has, and had: what is pruned is watched until then."""
+        stale = await self.scene.kinds_of(self._stale(prepared))
+        asks = any(one.type == "CEL" for node in self.plan for one in node.ready_when)
+        self.target.children.need(self.run.graph, kinds | stale, every_change=asks)
+
+    def _execution(self, prepared: Prepared, view: LiveView) -> Execution:
+        client, children = self.actor.client, self.target.children
+        return Execution(
+            self.run,
+            self.plan,
+            prepared.members,
+            applier=Applier(client, children, confirm=self.scene.confirm, lives=self.lives),
+            probes=Probes(client, self.cel, owner=self.run.namespace),
+            view=view,
+        )
 
     async def _require_rights(self, prepared: Prepared) -> None:
         """Everything that the identity lacks, found before the first write."""
         needs = {
             Need(verb, member.kind.group, member.kind.plural, member.ref.namespace, member.ref.name)
             for member in prepared.members.values()
-            for verb in _verbs(member.node.apply_policy.mode)
+            for verb in _verbs(member.node)
         }
         denied = await self.target.access.denied(self.actor.client, self.actor.who, needs)
         if denied:
@@ -112,6 +134,7 @@ class GraphPass:
             self.run.stored = False
         if not self.run.stored:
             self.graph.status.phase = "Executing"
+            self.graph.status.cluster = self.target.identity or None
             reporting.fill(self.graph, self.run)
             self.run.confirmed |= await self.ctx.save()
             self.run.stored = True
@@ -126,28 +149,40 @@ class GraphPass:
                 self.run.inventory.drop(member.ref.id)
                 reporting.note_released(self.run, [member.ref])
 
-    def _noted(self, outcome: Outcome, prepared: Prepared) -> None:
+    def _note(self, outcome: Outcome, prepared: Prepared) -> None:
+        """Take down what was done, and what could not be."""
+        for id_, problem in prepared.unusable.items():
+            once = self.plan.nodes[id_].apply_policy.mode == "Create"
+            unusable(self.run.records[id_], problem, reporting.now(), once=once)
+        outcome.failed |= prepared.unusable
         reporting.note_applied(self.run, [prepared.members[id_].ref for id_ in outcome.applied])
         if any(one.reason == reasons.FORBIDDEN for one in outcome.failed.values()):
             self.target.access.forget(self.actor.who)
 
+    def _stale(self, prepared: Prepared) -> list[InventoryEntry]:
+        """What no node asks for any more."""
+        wanted = {member.ref.id for member in prepared.members.values()}
+        return self.run.inventory.stale(wanted | self._unusable(prepared))
+
     async def prune(self, prepared: Prepared) -> str:
         """Take away what no node asks for any more; raises a verdict while something is left."""
-        wanted = {member.ref.id for member in prepared.members.values()}
-        wanted |= self._unusable(prepared)
-        stale = self.run.inventory.stale(wanted)
+        stale = self._stale(prepared)
         if not stale:
-            return NOTHING_LEFT
-        kept = len(self.run.inventory) - len(stale)
+            return "nothing is left over"
+        deleted = [entry for entry in stale if self.scene.would_go(entry)]
         emptied = not self.plan.order and self.graph.spec.allow_empty
-        problem = braked(stale, kept, emptied=emptied)
-        if problem and not self._acknowledged():
-            raise Waiting(reasons.PRUNE_BLOCKED, f"this change {problem}; {self._way_out()}")
-        removed = await self.scene.take_away(stale, None, also=prepared.kinds())
+        problem = braked(deleted, self.run.before, emptied=emptied)
+        if problem and not await self._acknowledged():
+            raise Waiting(
+                reasons.PRUNE_BLOCKED,
+                f"this change {problem}; {self._way_out()}",
+                after=BLOCKED_AGAIN,
+            )
+        removed = await self.scene.take_away(stale, None)
         reporting.note_removed(self.run, removed)
         if not removed.complete:
             raise still_there(removed, self.run, doing=reasons.PRUNING)
-        return NOTHING_LEFT
+        return f"taken away: {listed([Ref.of(entry.id) for entry in stale])}"
 
     def _unusable(self, prepared: Prepared) -> set[str]:
         """The objects of nodes that cannot be executed now: they are wanted all the same."""
@@ -159,8 +194,9 @@ class GraphPass:
                 kept.add(entry.id)
         return kept
 
-    def _acknowledged(self) -> bool:
-        return self.graph.metadata.annotations.get(ACKNOWLEDGE_PRUNE) == self.revision
+    async def _acknowledged(self) -> bool:
+        """Whether somebody has agreed to this very change, on the graph or on its source."""
+        return (await self.agreements()).get(ACKNOWLEDGE_PRUNE) == self.revision
 
     def _way_out(self) -> str:
         metadata, source = self.graph.metadata, self.graph.spec.source_ref
@@ -183,8 +219,11 @@ class GraphPass:
         return hashlib.sha256(body).hexdigest()[:16]
 
 
-def _verbs(mode: str) -> tuple[str, ...]:
-    return ("get",) if mode == "Observe" else ("create", "patch")
+def _verbs(node: Node) -> tuple[str, ...]:
+    asks = any(one.type == "CEL" for one in node.ready_when)
+    if node.apply_policy.mode == "Observe":
+        return ("get",)
+    return ("create", "patch", "get") if asks else ("create", "patch")
 
 
 def _name_of(node: Node) -> tuple[str, str, str]:

@@ -21,7 +21,7 @@ from pequod.graph.desired import (
 )
 from pequod.graph.executor import Member
 from pequod.graph.inventory import Intent
-from pequod.graph.model import Plan
+from pequod.graph.model import Plan, Ref
 from pequod.graph.problems import explained
 from pequod.graph.reach import Reach
 from pequod.graph.record import Problem
@@ -140,15 +140,20 @@ class Preparation:
             except (UnknownKindError, UnusableObjectError) as error:
                 made.unusable[node.id] = Problem(error.reason, f"node {node.id}: {error}")
                 continue
+            except KubeError as error:
+                # What its kind is, or its Secret, cannot be known at the moment.
+                text = f"node {node.id}: {error}; it is tried again"
+                made.unusable[node.id] = Problem(error.reason, text, transient=True)
+                continue
             made.members[node.id] = member
-            if member.node.apply_policy.mode != "Observe":
-                made.out_of_reach += self._problems(node, member.kind)
+            made.out_of_reach += self._problems(node, member.kind)
         return made
 
     async def _member(self, node: Node) -> Member:
         kind = await self._kind(node)
         ref = reference(node.object, kind, self._run.namespace)
         version = await self._version(node)
+        maker = self._reach.maker(self._plain(node, kind))
         return Member(
             node=node,
             kind=kind,
@@ -156,6 +161,7 @@ class Preparation:
             digest=self._digest(node, kind, version),
             body=self._body(node, kind),
             sensitive=node.object_from is not None or (ref.group, ref.kind) == ("", "Secret"),
+            also_after=(maker,) if maker and maker != node.id else (),
         )
 
     async def _kind(self, node: Node) -> Kind:
@@ -214,6 +220,16 @@ class Preparation:
             return wanted
 
         return made
+
+
+def require_distinct(prepared: Prepared) -> None:
+    """Refuse a graph in which two nodes are the same object, however they name it."""
+    seen: dict[Ref, str] = {}
+    for id_, member in prepared.members.items():
+        other = seen.setdefault(member.ref, id_)
+        if other != id_:
+            text = f"nodes {other} and {id_} are the same object, {member.ref}: remove one of them"
+            raise Stalled(reasons.INVALID_GRAPH, text)
 
 
 def require_reach(prepared: Prepared) -> None:

@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, replace
-from datetime import datetime
 
 import msgspec
 
@@ -11,24 +10,25 @@ from pequod.api import reasons
 from pequod.api.graph import InventoryEntry
 from pequod.api.meta import ObjectMeta
 from pequod.api.platform import ResourceGraph
-from pequod.base.durations import words
 from pequod.controllers.platform.claims import heir
 from pequod.controllers.platform.identity import Actor
 from pequod.controllers.platform.targets import Target
 from pequod.graph.advance import RETRY
+from pequod.graph.children import Watched
 from pequod.graph.model import Plan, Ref
-from pequod.graph.prune import listed
 from pequod.graph.removal import Doomed, Removal, Removed
 from pequod.graph.run import Run
 from pequod.kube.cache import Cache
 from pequod.kube.client import Client
-from pequod.kube.errors import ForbiddenError, NotFoundError, UnknownKindError
+from pequod.kube.errors import ForbiddenError, KubeError, NotFoundError, UnknownKindError
 from pequod.kube.kinds import NAMESPACES, Kind
 from pequod.runtime.verdicts import Waiting
 
 REFUSED_AGAIN = 30.0
 """Seconds after which a delete is tried again that was not allowed."""
 _GRAPHS = Kind.of(ResourceGraph)
+UNKNOWN = 5.0
+"""Seconds after which a kind that is not served is believed to be gone."""
 
 
 class _Found(msgspec.Struct, frozen=True):
@@ -63,81 +63,89 @@ class Scene:
     answerable: Callable[[], Awaitable[None]]
     """Raises a verdict when nobody answers for the graph."""
 
-    async def take_away(
-        self,
-        entries: Collection[InventoryEntry],
-        plan: Plan | None,
-        *,
-        also: frozenset[Kind] = frozenset(),
-    ) -> Removed:
-        """Delete, hand over or let go of objects, as far as that is possible now.
-
-        `also` are the kinds of what stays.
-        """
-        doomed = [await self._doomed(entry) for entry in entries]
+    async def take_away(self, entries: Collection[InventoryEntry], plan: Plan | None) -> Removed:
+        """Delete, hand over or let go of objects, as far as that is possible now."""
+        doomed, failed = await self._doomed(entries)
         kinds = frozenset(one.kind for one in doomed if one.kind is not None)
-        self.target.children.need(self.run.graph, kinds | also)
         watched = await self.target.watched(kinds)
-        known = [one for one in doomed if one.kind not in watched.failed]
-        known = [await self._seen(one, watched.kinds) for one in known]
         removal = Removal(
             self.run,
-            known,
+            [self._seen(one, watched) for one in doomed if one.kind not in watched.failed],
             plan,
             client=self.actor.client,
             children=self.target.children,
             confirm=self.confirm,
         )
         removed = await removal.run()
-        removed.failed |= {
-            one.ref: watched.failed[one.kind]
-            for one in doomed
-            if one.kind is not None and one.kind in watched.failed
-        }
-        self.run.failed_removals = self.run.failed_removals + 1 if removed.failed else 0
+        removed.failed |= failed
+        for one in doomed:
+            if one.kind is not None and one.kind in watched.failed:
+                removed.failed[one.ref] = watched.failed[one.kind]
         return removed
 
-    async def _doomed(self, entry: InventoryEntry) -> Doomed:
-        ref = Ref.of(entry.id)
-        api_version = f"{ref.group}/{entry.version}" if ref.group else entry.version
-        try:
-            kind = await self.target.discovery.find(api_version, ref.kind)
-        except UnknownKindError:
-            # The API server itself says that there is no such kind, so there is no such object.
-            kind = None
-        policy = entry.deletion_policy or self.graph.spec.deletion_policy
-        return Doomed(
-            entry=entry,
-            ref=ref,
-            kind=kind,
-            child=None,
-            orphan=policy == "Orphan",
-            heir=heir(self.graph, ref, self.graphs),
-        )
+    async def kinds_of(self, entries: Collection[InventoryEntry]) -> frozenset[Kind]:
+        """The kinds of objects that are still served."""
+        doomed, _ = await self._doomed(entries)
+        return frozenset(one.kind for one in doomed if one.kind is not None)
 
-    async def _seen(self, doomed: Doomed, watched: frozenset[Kind]) -> Doomed:
-        """With the live object, which may ask to be spared."""
-        if doomed.kind is None:
-            return doomed
-        if doomed.kind in watched:
-            child = self.target.children.get(doomed.kind, doomed.ref, self.run.graph)
-            return replace(doomed, child=child, watched=True)
-        ref = doomed.ref
-        try:
-            answer = await self.actor.client.get_bytes(
-                doomed.kind, ref.name, namespace=ref.namespace or None
+    def would_go(self, entry: InventoryEntry) -> bool:
+        """Whether an object that nobody asks for any more would be deleted."""
+        policy = entry.deletion_policy or self.graph.spec.deletion_policy
+        return policy != "Orphan" and not heir(self.graph, Ref.of(entry.id), self.graphs)
+
+    async def _doomed(
+        self, entries: Collection[InventoryEntry]
+    ) -> tuple[list[Doomed], dict[Ref, KubeError]]:
+        """What is to be taken away, and why that cannot be known of some."""
+        doomed, failed = [], {}
+        for entry in entries:
+            ref = Ref.of(entry.id)
+            try:
+                kind = await self._kind(entry, ref)
+            except KubeError as error:
+                failed[ref] = error
+                continue
+            policy = entry.deletion_policy or self.graph.spec.deletion_policy
+            doomed.append(
+                Doomed(
+                    entry=entry,
+                    ref=ref,
+                    kind=kind,
+                    child=None,
+                    orphan=policy == "Orphan",
+                    heir=heir(self.graph, ref, self.graphs),
+                )
             )
-        except (NotFoundError, ForbiddenError):
-            # The delete will find out the same.
+        return doomed, failed
+
+    async def _kind(self, entry: InventoryEntry, ref: Ref) -> Kind | None:
+        """The kind of an object; None when there is no such kind any more, and has not been lately.
+
+        An API server that has just started may not know all of its kinds yet.
+        """
+        try:
+            kind = await self.target.discovery.find_any(ref.group, entry.version, ref.kind)
+        except UnknownKindError:
+            now = asyncio.get_running_loop().time()
+            if now - self.run.unknown_since.setdefault(entry.id, now) < UNKNOWN:
+                self.target.discovery.invalidate()
+                raise
+            return None
+        self.run.unknown_since.pop(entry.id, None)
+        return kind
+
+    def _seen(self, doomed: Doomed, watched: Watched) -> Doomed:
+        """With the live object, as far as a watch tells of it."""
+        if doomed.kind is None or doomed.kind not in watched.kinds:
             return doomed
-        child = self.target.children.read(answer)
-        ours = child.metadata.uid == doomed.entry.uid or child.metadata.graph == self.run.graph
-        return replace(doomed, child=child if ours else None)
+        child = self.target.children.get(doomed.kind, doomed.ref, self.run.graph)
+        return replace(doomed, child=child, watched=True)
 
     async def confirm(self) -> None:
         """Look at the graph itself: it must be what we take it for, and somebody's."""
         await self.answerable()
         if self.run.ending:
+            await self.target.require_same()
             return
         metadata = self.graph.metadata
         try:
@@ -150,6 +158,7 @@ class Scene:
         deleted = (now.deletion_timestamp is None) is (metadata.deletion_timestamp is None)
         if now.uid != metadata.uid or now.generation != metadata.generation or not deleted:
             raise GraphChangedError("the graph has changed meanwhile; it is looked at again")
+        await self.target.require_same()
         self.run.ending = now.deletion_timestamp is not None
 
     async def release_terminating(self, refs: Collection[Ref]) -> list[Ref]:
@@ -194,18 +203,3 @@ def still_there(removed: Removed, run: Run, *, doing: reasons.Reason) -> Waiting
     if removed.wake is not None:
         soon = max(removed.wake - asyncio.get_running_loop().time(), 0.1)
     return Waiting(doing, text, after=soon)
-
-
-def overdue(since: datetime | None, now: datetime, limit: float) -> bool:
-    """Whether a deletion has been going on for longer than it may."""
-    return since is not None and (now - since).total_seconds() > limit
-
-
-def abandoned(graph: ResourceGraph, run: Run, limit: float) -> str:
-    """What was left behind, for those who have to clean up."""
-    refs = [Ref.of(entry.id) for entry in run.inventory]
-    name = f"{graph.metadata.namespace}/{graph.metadata.name}"
-    return (
-        f"ResourceGraph {name} was deleted, but for {words(limit)} its objects could not be: "
-        f"{listed(refs, 20)} {'is' if len(refs) == 1 else 'are'} left behind; delete them by hand"
-    )

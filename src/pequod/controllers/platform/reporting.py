@@ -37,28 +37,34 @@ class NotAppliedError(Exception):
 
 
 class Later:
-    """Verdicts of steps that do not keep the next step from being taken."""
+    """How steps ended that do not keep the next step from being taken."""
 
     def __init__(self) -> None:
-        self._verdicts: list[Verdict] = []
+        self._ends: list[Verdict | NotAppliedError] = []
 
     @contextmanager
     def collect(self) -> Iterator[None]:
-        """Take a step; its verdict counts at the end."""
+        """Take a step; how it ended counts when all were taken."""
         try:
             yield
-        except Verdict as verdict:
-            self._verdicts.append(verdict)
+        except (Verdict, NotAppliedError) as end:
+            self._ends.append(end)
 
-    def raise_first(self) -> None:
-        """End with the first verdict, as early as any of them wants to be looked at again."""
-        if not self._verdicts:
+    @property
+    def clean(self) -> bool:
+        """Whether every step so far has succeeded."""
+        return not self._ends
+
+    def raise_worst(self, wake: float | None) -> None:
+        """End as the first step that waits for somebody; trouble that may pass comes last."""
+        if not self._ends:
             return
-        first = self._verdicts[0]
-        afters = [one.after for one in self._verdicts if isinstance(one, Waiting) and one.after]
-        if isinstance(first, Waiting) and afters:
-            first.after = min(afters)
-        raise first
+        worst = min(self._ends, key=lambda end: isinstance(end, NotAppliedError))
+        if isinstance(worst, Waiting):
+            afters = [end.after for end in self._ends if isinstance(end, Waiting)]
+            afters += [end.retry_after for end in self._ends if isinstance(end, NotAppliedError)]
+            worst.after = min((after for after in (*afters, until(wake)) if after), default=None)
+        raise worst
 
 
 def require_applied(outcome: Outcome, plan: Plan) -> None:
@@ -89,8 +95,8 @@ def healthy(outcome: Outcome, plan: Plan) -> str:
             _described(outcome.unhealthy, plan),
             after=until(outcome.wake),
         )
-    if outcome.unready:
-        raise Waiting(reasons.WAITING_FOR_NODES, _unready(outcome, plan), after=until(outcome.wake))
+    if text := _missing(outcome, plan):
+        raise Waiting(reasons.WAITING_FOR_NODES, text, after=until(outcome.wake))
     ready = f"{_objects(len(plan.order))} ready"
     if outcome.unwatched:
         kinds = ", ".join(outcome.unwatched)
@@ -130,6 +136,16 @@ def _worst(problems: Iterable[Problem]) -> Problem:
 def _common(problems: Iterable[Problem]) -> reasons.Reason:
     found = {problem.reason for problem in problems}
     return found.pop() if len(found) == 1 else reasons.NODES_FAILED
+
+
+def _missing(outcome: Outcome, plan: Plan) -> str:
+    """What is not ready for no fault of its own; what could not be repaired may still be."""
+    if outcome.unready:
+        return _unready(outcome, plan)
+    if outcome.waiting:
+        return _waiting(outcome, plan)
+    failed = [id_ for id_, problem in outcome.failed.items() if not problem.transient]
+    return _counted(failed, len(plan.order), "not applied") if failed else ""
 
 
 def _unready(outcome: Outcome, plan: Plan) -> str:

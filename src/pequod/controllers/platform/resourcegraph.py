@@ -9,28 +9,22 @@ from pequod.api import reasons
 from pequod.api.gitops import Cluster
 from pequod.api.platform import ResourceGraph
 from pequod.controllers.platform import claims, limits, reporting
+from pequod.controllers.platform.finalizing import Finalizer
 from pequod.controllers.platform.identity import Identities
 from pequod.controllers.platform.limits import NamespaceLimits
 from pequod.controllers.platform.passes import GraphPass
-from pequod.controllers.platform.removing import (
-    Scene,
-    abandoned,
-    overdue,
-    still_there,
-)
+from pequod.controllers.platform.removing import Scene
 from pequod.controllers.platform.targets import Targets
-from pequod.graph.model import InvalidGraphError, Plan, Ref, checked
+from pequod.graph.model import InvalidGraphError, Plan
 from pequod.graph.probes import Cel
-from pequod.graph.prune import listed
 from pequod.graph.reach import Reach, made_accounts
 from pequod.graph.run import Run, resumed
 from pequod.kube.cache import Cache, Index, Projection
 from pequod.kube.client import Client
-from pequod.kube.errors import ForbiddenError
 from pequod.kube.kinds import Kind
 from pequod.kube.objects import Key
 from pequod.runtime.context import Context
-from pequod.runtime.events import Happening, Recorder
+from pequod.runtime.events import Recorder
 from pequod.runtime.reconciler import Permission, Reconciler
 from pequod.runtime.triggers import Trigger
 from pequod.runtime.verdicts import Result, Stalled, Waiting
@@ -98,9 +92,15 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
         self._own = own
         self._targets = targets
         self._identities = identities
-        self._recorder = recorder
         self._cel = cel
         self._rules = rules
+        self._finalizer = Finalizer(
+            own=own,
+            recorder=recorder,
+            namespace=rules.namespace,
+            account=rules.account,
+            abandon_after=rules.abandon_after,
+        )
         self._runs: dict[Key, Run] = {}
         self._graphs: Cache[ResourceGraph]
 
@@ -112,7 +112,12 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
             for key in cache.by(UID, uid):
                 wake(key)
 
+        def wake_graphs(cluster: Key) -> None:
+            for key in cache.by(CLUSTER, cluster.name):
+                wake(key)
+
         self._targets.wake = wake_graph
+        self._targets.wake_cluster = wake_graphs
 
     def steps(self, object_: ResourceGraph) -> tuple[str, ...]:
         """Whether objects were adopted is a question only where that was asked for."""
@@ -131,20 +136,8 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
         run = self._run(object_)
         before, object_.status.phase = object_.status.phase, "Failed"
         try:
-            with ctx.step("Applied") as step:
-                plan = self._plan(object_, run, ctx)
-                work = await self._pass(object_, run, plan, ctx)
-                prepared = await work.prepare()
-                outcome = await work.execute(prepared)
-                reporting.require_applied(outcome, plan)
-                step.message = reporting.applied(plan)
-            later = reporting.Later()
-            with later.collect(), ctx.step("Pruned") as step:
-                step.message = await work.prune(prepared)
-            with later.collect(), ctx.step("Healthy") as step:
-                step.message = reporting.healthy(outcome, plan)
-            later.raise_first()
-            reporting.tell(run, ctx, ready="" if before == "Ready" else step.message)
+            ready, wake = await self._executed(object_, run, ctx)
+            reporting.tell(run, ctx, ready="" if before == "Ready" else ready)
             object_.status.phase = "Ready"
         except Waiting as verdict:
             object_.status.phase = reporting.phase(verdict)
@@ -158,18 +151,34 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
         finally:
             reporting.tell_late(run, ctx)
             reporting.fill(object_, run)
-        return Result(message=step.message, after=reporting.until(outcome.wake))
+        return Result(message=ready, after=reporting.until(wake))
+
+    async def _executed(
+        self, graph: ResourceGraph, run: Run, ctx: Context
+    ) -> tuple[str, float | None]:
+        """Take every step that can be taken; what `Ready` says, and when to look again."""
+        later = reporting.Later()
+        with ctx.step("Applied") as step:
+            plan = self._plan(graph, run, ctx)
+            work = await self._pass(graph, run, plan, ctx)
+            prepared = await work.prepare()
+            outcome = await work.execute(prepared)
+        with later.collect(), ctx.step("Applied") as step:
+            reporting.require_applied(outcome, plan)
+            step.message = reporting.applied(plan)
+        if later.clean:
+            with later.collect(), ctx.step("Pruned") as step:
+                step.message = await work.prune(prepared)
+        with later.collect(), ctx.step("Healthy") as step:
+            step.message = reporting.healthy(outcome, plan)
+        later.raise_worst(outcome.wake)
+        return step.message, outcome.wake
 
     async def finalize(self, object_: ResourceGraph, ctx: Context) -> None:
         """Take everything away that the inventory holds; nothing else is needed for that."""
         run = self._run(object_)
         try:
-            await self._emptied(object_, run, ctx)
-        except (Waiting, Stalled, ForbiddenError) as error:
-            since = object_.metadata.deletion_timestamp
-            if not overdue(since, reporting.now(), self._rules.abandon_after):
-                raise
-            self._abandon(object_, run, str(error))
+            await self._finalizer.finalize(object_, run, ctx, lambda: self._scene(object_, run))
         finally:
             if len(run.inventory):
                 reporting.tell_late(run, ctx)
@@ -236,7 +245,7 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
             namespace=run.namespace,
             confined=self._identities.rules.mode == "confined" and not scene.actor.impersonated,
             operator_namespace=self._rules.namespace,
-            accounts=made_accounts(node.object for node in plan),
+            accounts=made_accounts(plan, run.namespace),
         )
         return GraphPass(
             graph=graph,
@@ -248,7 +257,13 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
             reach=reach,
             cel=self._cel,
             ctx=ctx,
+            lives=lambda uid: bool(self._graphs.by(UID, uid)),
+            agreements=lambda: self._agreements(graph),
         )
+
+    async def _agreements(self, graph: ResourceGraph) -> dict[str, str]:
+        """What people have agreed to, on the graph or on its source."""
+        return graph.metadata.annotations | await self._identities.source_annotations(graph)
 
     async def _scene(self, graph: ResourceGraph, run: Run) -> Scene:
         target = await self._targets.of(graph)
@@ -262,77 +277,6 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
             answerable=lambda: self._identities.require(graph, target),
         )
 
-    async def _emptied(self, graph: ResourceGraph, run: Run, ctx: Context) -> None:
-        """Take away everything; raises a verdict while something is left."""
-        policy = graph.spec.deletion_policy
-        if all((entry.deletion_policy or policy) == "Orphan" for entry in run.inventory):
-            self._tell_orphans(run, ctx)
-            return
-        try:
-            scene = await self._scene(graph, run)
-            await scene.answerable()
-        except (Waiting, Stalled):
-            # Nobody may act here any more; perhaps nobody has to.
-            await self._released(graph, run)
-            if len(run.inventory):
-                raise
-            return
-        plan = _plan_of(graph)
-        removed = await scene.take_away(run.inventory.entries(), plan)
-        reporting.note_removed(run, removed)
-        forbidden = [ref for ref, error in removed.failed.items() if _is_refused(error)]
-        for ref in await scene.release_terminating(forbidden):
-            removed.failed.pop(ref)
-        if not removed.complete:
-            raise still_there(removed, run, doing=reasons.FINALIZING)
-
-    async def _released(self, graph: ResourceGraph, run: Run) -> None:
-        """Let go of what stands in a namespace that is being deleted, account and all."""
-        if graph.spec.cluster_ref is not None:
-            return
-        await Scene.release(self._own, run, [Ref.of(entry.id) for entry in run.inventory])
-
-    def _tell_orphans(self, run: Run, ctx: Context) -> None:
-        refs = [Ref.of(entry.id) for entry in run.inventory if entry.uid]
-        if refs:
-            ctx.tell(reasons.ORPHANED, f"left behind: {listed(refs, 20)}")
-
-    def _abandon(self, graph: ResourceGraph, run: Run, why: str) -> None:
-        """Give up on objects that cannot be deleted, where those who run the platform see it."""
-        if not len(run.inventory):
-            return
-        note = f"{abandoned(graph, run, self._rules.abandon_after)}. The last try: {why}"
-        about = {
-            "apiVersion": "v1",
-            "kind": "ServiceAccount",
-            "name": self._rules.account,
-            "namespace": self._rules.namespace,
-            "uid": "",
-        }
-        self._recorder.record(
-            Happening(
-                about=about,
-                namespace=self._rules.namespace,
-                type="Warning",
-                reason=reasons.ABANDONED,
-                action="Finalize",
-                note=note,
-                distinct=True,
-            )
-        )
-
 
 def _key(graph: ResourceGraph) -> Key:
     return Key(graph.metadata.namespace or "", graph.metadata.name)
-
-
-def _plan_of(graph: ResourceGraph) -> Plan | None:
-    """The order of a graph, if it is one that can be understood."""
-    try:
-        return checked(graph.spec.nodes)
-    except InvalidGraphError:
-        return None
-
-
-def _is_refused(error: Exception) -> bool:
-    return isinstance(error, ForbiddenError)

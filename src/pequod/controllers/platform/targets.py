@@ -1,7 +1,7 @@
 """The clusters that graphs are executed on: their clients, their kinds, their live objects."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from prometheus_client import Gauge
 
@@ -18,8 +18,8 @@ from pequod.kube.client import Client
 from pequod.kube.clusters import Clusters
 from pequod.kube.discovery import Discovery
 from pequod.kube.errors import NotFoundError
-from pequod.kube.kinds import Kind
-from pequod.kube.objects import Key
+from pequod.kube.kinds import NAMESPACES, Kind
+from pequod.kube.objects import Key, Named
 from pequod.runtime.verdicts import Waiting
 
 _managed = Gauge("pequod_resources_managed", "Live objects of graphs.")
@@ -38,6 +38,20 @@ class Target:
     discovery: Discovery
     children: Children
     access: Access
+    identity: str = ""
+    """Of the cluster; empty for the operator's own."""
+
+    async def require_same(self) -> None:
+        """Be sure that the cluster is still the one that it was when it was last probed."""
+        if not self.identity:
+            return
+        found = await self.client.get(NAMESPACES, "kube-system", type=Named)
+        if found.metadata.uid != self.identity:
+            raise Waiting(
+                reasons.IDENTITY_CHANGED,
+                f"another cluster answers as Cluster {self.name}; nothing is written to it",
+                after=AGAIN,
+            )
 
     async def watched(self, kinds: frozenset[Kind]) -> Watched:
         """Which of the kinds can be watched; one that is gone is looked for anew."""
@@ -62,6 +76,9 @@ class Targets:
         self._known: Share[Cluster] | None = None
         self.wake: Callable[[str], None] = lambda _graph: None
         """Wakes the graph of a UID; the reconciler says how."""
+        self.wake_cluster: Callable[[Key], None] = lambda _key: None
+        """Wakes the graphs of a cluster; the reconciler says how."""
+        clusters.listen(self._reconnected)
         _managed.set_function(self.count)
 
     def count(self) -> int:
@@ -80,16 +97,25 @@ class Targets:
                 f"Cluster {key} does not exist; create it, or name another one in spec.clusterRef",
                 after=AGAIN,
             )
+        identity = cluster.status.identity or ""
+        known = graph.status.cluster
+        if known and identity and known != identity:
+            raise Waiting(
+                reasons.IDENTITY_CHANGED,
+                f"Cluster {key} is another cluster ({identity}) than the one that the objects of "
+                f"the graph are on ({known}); name that one, or delete the graph",
+                after=AGAIN,
+            )
         if cluster.spec.kubeconfig_secret_ref is None:
-            return self._target(None, self._caches.client)
+            return replace(self._target(None, self._caches.client), identity=identity)
         client = self._clusters.confirmed(key)
-        if client is None:
+        if client is None or not identity:
             raise Waiting(
                 reasons.CLUSTER_NOT_READY,
                 f"Cluster {key} cannot be used yet; see its conditions",
                 after=AGAIN,
             )
-        return self._target(key, client)
+        return replace(self._target(key, client), identity=identity)
 
     async def _found(self, namespace: str, name: str) -> tuple[Key, Cluster | None]:
         """The Cluster of a name: in the graph's namespace, or one that is shared with all."""
@@ -125,6 +151,13 @@ class Targets:
 
     def _woken(self, graph: str) -> None:
         self.wake(graph)
+
+    def _reconnected(self, key: Key) -> None:
+        """Another connection leads to a cluster: what the old one told is told no longer."""
+        known = self._targets.pop(key, None)
+        if known is not None:
+            self._end(known)
+        self.wake_cluster(key)
 
     def forget(self, graph: str) -> None:
         """A graph is gone: nothing is watched for it any more."""

@@ -38,7 +38,7 @@ async def resource_graphs(
         yield ResourceGraphReconciler(
             caches.client,
             targets,
-            Identities(caches.client, settings.identity),
+            Identities(caches.client, settings.identity, namespace=settings.rules.namespace),
             recorder,
             cel=cel,
             rules=settings.rules,
