@@ -217,3 +217,26 @@ async def test_an_object_that_a_user_deletes_in_the_foreground_is_made_anew_when
 def _replaced(graphs: Graphs, before: str) -> bool:
     found = graphs.find("apps/v1/deployments", "app")
     return found is not None and found["metadata"]["uid"] != before
+
+
+async def test_rule_4_case_55_a_fight_that_names_nobody_is_given_up_as_well(
+    graphs: Graphs, engine: Start
+) -> None:
+    """Somebody deletes the object whenever it is there: no field, no manager, no end."""
+    graphs.create("web", node("web", config_map("web")))
+    async with engine() as running:
+        await until(partial(graphs.is_ready, "web"))
+        running.journal.clear()
+        deleting = asyncio.create_task(_keep_deleting(graphs))
+        await until(lambda: graphs.reason("web", "Applied") == "OwnershipConflict")
+        deleting.cancel()
+        await asyncio.gather(deleting, return_exceptions=True)
+        assert "keeps undoing" in graphs.message("web", "Applied")
+        assert len(running.journal.writes("configmaps/web")) <= 22
+
+
+async def _keep_deleting(graphs: Graphs) -> None:
+    while True:
+        path = graphs.path("configmaps", "web")
+        await asyncio.to_thread(graphs.api.call, "DELETE", path)
+        await asyncio.sleep(0.02)

@@ -223,3 +223,70 @@ async def test_a_namespace_has_room_for_so_many_graphs_and_objects(
     async with engine():
         graphs.patch("c-third", {"metadata": {"annotations": {"poke": "1"}}})
         await until(partial(graphs.is_ready, "c-third"))
+
+
+async def test_confined_graphs_do_not_even_look_outside(
+    graphs: Graphs, as_operator: Api, engine: Start
+) -> None:
+    """The operator may read everywhere; a graph must not, by asking it to."""
+    outside = config_map("extension-apiserver-authentication", metadata={"namespace": "default"})
+    looks = node("looks", outside, applyPolicy={"mode": "Observe"})
+    sourced(graphs, as_operator, "web", looks)
+    async with engine(identity=CONFINED) as running:
+        await until(lambda: graphs.reason("web") == "OutOfReach")
+        assert not running.journal.of("extension-apiserver-authentication")
+
+
+async def test_confined_pods_use_accounts_only_that_the_graph_has_made(
+    graphs: Graphs, as_operator: Api, engine: Start
+) -> None:
+    """Naming an account as a node is not making it: it may be there, and somebody else's."""
+    privileged = object_("v1", "ServiceAccount", "privileged")
+    graphs.make("serviceaccounts", privileged)
+    app = deployment("app")
+    app["spec"]["template"]["spec"]["serviceAccountName"] = "privileged"
+    observed = node("account", privileged, applyPolicy={"mode": "Observe"})
+    sourced(graphs, as_operator, "observed", observed, node("app", app))
+    other = deployment("other")
+    other["spec"]["template"]["spec"]["serviceAccountName"] = "privileged"
+    sourced(graphs, as_operator, "taken", node("account", privileged), node("other", other))
+    async with engine(identity=CONFINED) as running:
+        await until(lambda: graphs.reason("observed") == "OutOfReach")
+        await until(lambda: graphs.reason("taken", "Applied") == "AlreadyExists")
+        await until(lambda: graphs.phase("taken", "other") == "Pending")
+        assert not running.journal.writes("deployments")
+
+
+async def test_an_agreement_on_the_source_is_one_for_its_graph(
+    graphs: Graphs, as_operator: Api, engine: Start
+) -> None:
+    names = ("a", "b", "c")
+    sourced(graphs, as_operator, "web", *(node(name, config_map(name)) for name in names))
+    async with engine(identity=CONFINED):
+        await until(partial(graphs.is_ready, "web"))
+        operators = Graphs(as_operator, graphs.namespace, as_operator)
+        operators.change("web", node("a", config_map("a")))
+        await until(lambda: graphs.reason("web", "Pruned") == "PruneBlocked")
+        message = graphs.message("web", "Pruned")
+        assert "annotate --overwrite transform" in message
+        revision = message.rpartition("=")[2].rstrip("`")
+        path = f"/apis/platform.pequod.io/v1alpha1/namespaces/{graphs.namespace}/transforms/source"
+        agreed = {"metadata": {"annotations": {"pequod.io/acknowledge-prune": revision}}}
+        assert graphs.api.patch(path, agreed).code == 200
+        graphs.patch("web", {"metadata": {"annotations": {"poke": "1"}}})
+        await until(partial(graphs.is_ready, "web"))
+
+
+async def test_case_33_a_quota_stops_its_own_node_only(graphs: Graphs, engine: Start) -> None:
+    """The API server answers 403 to that as well, which says nothing about the others."""
+    quota = {"metadata": {"name": "none"}, "spec": {"hard": {"count/services": "0"}}}
+    graphs.make("resourcequotas", quota)
+    path = graphs.path("resourcequotas", "none")
+    await until(lambda: "hard" in graphs.api.get(path).body.get("status", {}))
+    service = object_("v1", "Service", "web", spec={"ports": [{"port": 80}]})
+    others = [node(f"n{number}", config_map(f"n{number}")) for number in range(20)]
+    graphs.create("web", node("service", service), *others)
+    async with engine():
+        await until(lambda: graphs.reason("web", "Applied") == "Forbidden")
+        assert "exceeded quota" in graphs.message("web", "Applied")
+        await until(lambda: all(graphs.phase("web", f"n{n}") == "Ready" for n in range(20)))

@@ -284,3 +284,69 @@ async def test_suspended_graphs_are_left_alone_and_deleted_all_the_same(
         graphs.delete("web")
         await until(lambda: not graphs.exists("web"))
     assert graphs.find("configmaps", "a") is None
+
+
+async def test_an_object_that_lost_our_label_is_looked_at_before_it_is_deleted(
+    graphs: Graphs, engine: Start
+) -> None:
+    """Protection counts with and without the label; what another graph has is not ours."""
+    protected = {"annotations": {PRUNE: "disabled"}}
+    graphs.create("web", node("kept", config_map("kept", metadata=protected)), *maps("gone", "x"))
+    async with engine():
+        await until(partial(graphs.is_ready, "web"))
+    stranger = "00000000-0000-0000-0000-000000000000"
+    for name, label in (("kept", None), ("gone", None), ("x", stranger)):
+        graphs.edit("configmaps", name, {"metadata": {"labels": {"pequod.io/graph": label}}})
+    graphs.delete("web")
+    async with engine():
+        await until(lambda: not graphs.exists("web"))
+    assert graphs.find("configmaps", "kept") is not None
+    assert graphs.find("configmaps", "x") is not None
+    assert graphs.find("configmaps", "gone") is None
+
+
+async def test_case_49_replacing_everything_is_deleting_everything(
+    graphs: Graphs, engine: Start
+) -> None:
+    """What a change adds does not make up for what it takes away."""
+    graphs.create("web", *maps("a", "b", "c"))
+    async with engine():
+        await until(partial(graphs.is_ready, "web"))
+        graphs.change("web", *maps("d", "e", "f"))
+        await until(lambda: graphs.reason("web", "Pruned") == "PruneBlocked")
+        assert "3 of 3 objects" in graphs.message("web", "Pruned")
+        assert graphs.find("configmaps", "a") is not None
+
+
+async def test_case_52_what_is_only_held_up_is_never_given_up(
+    graphs: Graphs, engine: Start
+) -> None:
+    """Finalizers and graces take as long as they take; only refusals are given up."""
+    graphs.create("web", *maps("a", "b"))
+    async with engine(abandon_after=1.0) as running:
+        await until(partial(graphs.is_ready, "web"))
+        graphs.edit("configmaps", "a", {"metadata": {"finalizers": ["example.com/hold"]}})
+        graphs.delete("web")
+        await until(lambda: "example.com/hold" in graphs.message("web"))
+        began = graphs.get("web")["metadata"]["deletionTimestamp"]
+        for _ in range(3):
+            await graphs.settled(running)
+        assert graphs.get("web")["metadata"]["deletionTimestamp"] == began
+        graphs.edit("configmaps", "a", {"metadata": {"finalizers": None}})
+        await until(lambda: not graphs.exists("web"))
+
+
+async def test_a_node_that_only_looks_from_now_on_lets_its_object_go(
+    graphs: Graphs, engine: Start
+) -> None:
+    graphs.create("web", *maps("a", "b"))
+    async with engine():
+        await until(partial(graphs.is_ready, "web"))
+        observe = {"mode": "Observe"}
+        graphs.change("web", node("a", config_map("a"), applyPolicy=observe), *maps("b"))
+        await until(partial(graphs.is_ready, "web"))
+        assert set(graphs.inventory("web")) == {"ConfigMap/b"}
+        graphs.delete("web")
+        await until(lambda: not graphs.exists("web"))
+    assert graphs.find("configmaps", "a") is not None
+    assert graphs.find("configmaps", "b") is None

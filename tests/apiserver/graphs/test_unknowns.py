@@ -193,3 +193,30 @@ async def test_case_22_nothing_is_pruned_because_a_kind_cannot_be_listed(
             await until(partial(graphs.is_ready, "web"))
     finally:
         graphs.api.call("DELETE", f"{path}/{service['metadata']['name']}")  # type: ignore[index]
+
+
+async def test_a_version_that_is_no_longer_served_is_not_a_kind_that_is_gone(
+    graphs: Graphs, engine: Start
+) -> None:
+    """The object lives on in another version, and is deleted through that one."""
+    group, crd = widget_kind(graphs.api)
+    allow(graphs, group, watch=True)
+    spec = graphs.api.get(f"{CRDS}/{crd}").body["spec"]
+    both = [spec["versions"][0] | {"storage": False}, spec["versions"][0] | {"name": "v2"}]
+    assert graphs.api.patch(f"{CRDS}/{crd}", {"spec": {"versions": both}}).code == 200
+    graphs.create("web", node("gadget", object_(f"{group}/v1", "Gadget", "one")))
+    path = f"/apis/{group}/v2/namespaces/{graphs.namespace}/gadgets/one"
+    async with engine():
+        await until(partial(graphs.is_ready, "web"))
+        assert graphs.api.get(path).code == 200
+    only = [both[0] | {"served": False}, both[1]]
+    assert graphs.api.patch(f"{CRDS}/{crd}", {"spec": {"versions": only}}).code == 200
+    await until(lambda: _versions(graphs, group) == ["v2"])
+    graphs.delete("web")
+    async with engine():
+        await until(lambda: not graphs.exists("web"))
+    assert graphs.api.get(path).code == 404
+
+
+def _versions(graphs: Graphs, group: str) -> list[str]:
+    return [one["version"] for one in graphs.api.get(f"/apis/{group}").body["versions"]]
