@@ -19,6 +19,17 @@ class Polled:
     child: Child | None
 
 
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What is known of what a node asks for."""
+
+    version: str
+    """Of its sensitive part."""
+    digest: str
+    maker: str
+    """The node that makes the account that it runs as."""
+
+
 @dataclass(slots=True)
 class Untold:
     """What was done and is told together: when it has come to an end, or takes long."""
@@ -70,8 +81,8 @@ class Run:
     """What was done and not yet told."""
     polled: dict[str, Polled] = field(default_factory=dict)
     """Objects that cannot be watched, as they were when they were last asked for."""
-    digests: dict[str, tuple[str, str]] = field(default_factory=dict)
-    """The digest of what each node asks for, and the version of its sensitive part."""
+    judged: dict[str, Judged] = field(default_factory=dict)
+    """What was found out about each node of this generation."""
     before: int = 0
     """How many objects there were when the plan was made: before what it changes."""
     refused_since: float | None = None
@@ -89,7 +100,7 @@ class Run:
             for record in self.records.values():
                 # Whatever has failed may be what was changed.
                 record.retry_at = 0.0
-            self.digests.clear()
+            self.judged.clear()
             self.before = sum(1 for entry in self.inventory if entry.uid)
             return made
         return self._plan[1].over(nodes)

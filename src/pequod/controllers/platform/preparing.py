@@ -25,7 +25,7 @@ from pequod.graph.model import Plan, Ref
 from pequod.graph.problems import explained
 from pequod.graph.reach import Reach
 from pequod.graph.record import Problem
-from pequod.graph.run import Run
+from pequod.graph.run import Judged, Run
 from pequod.kube.client import Client
 from pequod.kube.errors import KubeError, NotFoundError, UnknownKindError
 from pequod.kube.kinds import SECRETS, Kind
@@ -130,6 +130,8 @@ class Preparation:
         self._ctx = ctx
         self._sensitive = Sensitive(actor.home, run.namespace)
         self._kinds: dict[tuple[str, str], Kind | UnknownKindError] = {}
+        self._problems: list[str] = []
+        """Why nodes are out of reach."""
 
     async def prepared(self, plan: Plan) -> Prepared:
         """Every node of a plan."""
@@ -146,19 +148,22 @@ class Preparation:
                 made.unusable[node.id] = Problem(error.reason, text, transient=True)
                 continue
             made.members[node.id] = member
-            made.out_of_reach += self._problems(node, member.kind)
+        made.out_of_reach = self._problems
         return made
 
     async def _member(self, node: Node) -> Member:
         kind = await self._kind(node)
         ref = reference(node.object, kind, self._run.namespace)
         version = await self._version(node)
-        maker = self._reach.maker(self._plain(node, kind))
+        known = self._run.judged.get(node.id)
+        if known is None or known.version != version:
+            known = self._judged(node, kind, version)
+        maker = known.maker
         return Member(
             node=node,
             kind=kind,
             ref=ref,
-            digest=self._digest(node, kind, version),
+            digest=known.digest,
             body=self._body(node, kind),
             sensitive=node.object_from is not None or (ref.group, ref.kind) == ("", "Secret"),
             also_after=(maker,) if maker and maker != node.id else (),
@@ -186,24 +191,24 @@ class Preparation:
             raise UnusableObjectError(f"Secret/{key} does not exist; objectFrom names it")
         return f"{found.metadata.uid}/{found.metadata.resource_version}"
 
-    def _digest(self, node: Node, kind: Kind, version: str) -> str:
-        known = self._run.digests.get(node.id)
-        if known is not None and known[0] == version:
-            return known[1]
-        body = self._plain(node, kind).body
+    def _judged(self, node: Node, kind: Kind, version: str) -> Judged:
+        """What is found out about a node once for each generation; what is wrong, each time."""
+        plain = self._plain(node, kind)
+        body = plain.body
         if node.object_from is not None:
             part = msgspec.to_builtins(node.object_from)
             body = {"object": body, "sensitive": part, "version": version}
         digest = self._target.children.digests.desired(body)
-        self._run.digests[node.id] = (version, digest)
-        return digest
+        judged = Judged(version, digest, self._reach.maker(plain))
+        problems = [f"node {node.id}: {problem}" for problem in self._reach.problems(plain)]
+        self._problems += problems
+        if not problems:
+            self._run.judged[node.id] = judged
+        return judged
 
     def _plain(self, node: Node, kind: Kind) -> Desired:
         """What is sent for a node, without its sensitive part."""
         return desired(node.object, kind, namespace=self._run.namespace, graph=self._run.graph)
-
-    def _problems(self, node: Node, kind: Kind) -> list[str]:
-        return [f"node {node.id}: {one}" for one in self._reach.problems(self._plain(node, kind))]
 
     def _body(self, node: Node, kind: Kind) -> Callable[[], Awaitable[Desired]]:
         async def made() -> Desired:
@@ -217,6 +222,8 @@ class Preparation:
             wanted = desired(whole, kind, namespace=self._run.namespace, graph=self._run.graph)
             for problem in self._reach.problems(wanted):
                 raise UnusableObjectError(problem)
+            if self._reach.maker(wanted) != self._reach.maker(self._plain(node, kind)):
+                raise UnusableObjectError(f"{where} must not name a ServiceAccount")
             return wanted
 
         return made
