@@ -8,7 +8,7 @@ PYTEST_WORKERS ?= 2
 BENCH ?= controlplane
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run up down install test check lint types layers generated files coverage fmt generate \
+.PHONY: help setup build run up down install test faults check lint types layers generated files coverage fmt generate \
 	bench e2e tools lock clean
 
 help: ## List the targets
@@ -45,6 +45,9 @@ test: setup build tools ## Run every test
 e2e: setup build tools ## Run the tests that need a real node
 	$(BIN)/pytest -m e2e
 
+faults: setup build ## Sweep every fault over every write, and everything else of tests/faults
+	PEQUOD_FAULTS=all $(BIN)/pytest -n $(PYTEST_WORKERS) tests/faults
+
 check: setup lint types layers generated files ## Lint, types, layers, generated files: what CI asks before it tests
 
 lint: setup
@@ -68,7 +71,7 @@ coverage: setup build ## Measure branch coverage of the packages that must have 
 	$(BIN)/coverage run -m pytest tests/unit tests/properties tests/evaluator tests/sources tests/cli tests/apiserver
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=90 \
-		--include='src/pequod/api/*,src/pequod/base/*,src/pequod/controllers/*,src/pequod/crd/*,src/pequod/evaluator/*,src/pequod/kube/*,src/pequod/render/*,src/pequod/runtime/*,src/pequod/sources/*'
+		--include='src/pequod/api/*,src/pequod/base/*,src/pequod/controllers/*,src/pequod/crd/*,src/pequod/evaluator/*,src/pequod/graph/*,src/pequod/kube/*,src/pequod/render/*,src/pequod/runtime/*,src/pequod/sources/*'
 
 fmt: setup ## Format the code
 	$(BIN)/ruff check --fix
@@ -77,7 +80,7 @@ fmt: setup ## Format the code
 generate: setup ## Write what is generated: CRDs, RBAC, the admission policy, the reference
 	PYTHONPATH=src $(BIN)/python -m pequod.crd
 
-bench: setup build ## Measure: BENCH=controlplane, floor (the client), cache, idle (the operator), evaluator or sources
+bench: setup build ## Measure: BENCH=controlplane, floor (the client), cache, idle (the operator), graph, evaluator or sources
 	$(BIN)/python -m bench.$(BENCH)
 
 tools: setup ## Install jj, and what a real node needs (Debian, root); says what is missing elsewhere

@@ -169,7 +169,7 @@ def _repaired(seen: Situation, now: Moment) -> Decision:
     if child.deleting:
         _unready(record, "somebody deletes it; it is made anew when it is gone", now)
         return REST
-    if not child.owned or child.owned != record.owned:
+    if child.owned != record.owned:
         return Decision(Act.APPLY, force=_may_retake(seen, now))
     return _healthy(seen, child, now)
 
@@ -251,9 +251,14 @@ def _fails(record: Record, problem: Problem, now: Moment) -> None:
     record.problem, record.details = problem, ""
 
 
-def applied(record: Record, digest: str, child: Child, now: Moment) -> None:
-    """The API server has taken what a node asks for."""
-    if record.desired == digest:
+def applied(
+    record: Record, digest: str, child: Child, now: Moment, *, before: Child | None
+) -> None:
+    """The API server has taken what a node asks for; `before` is what we took the object for.
+
+    It counts as a repair when it changed something: others may fill what we only hold as empty.
+    """
+    if record.desired == digest and (before is None or before.owned != child.owned):
         record.retakes.append(now.clock)
     if record.desired != digest or record.phase != "Ready":
         record.waits_since = now.clock

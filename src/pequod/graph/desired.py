@@ -12,13 +12,12 @@ from typing import Any
 import msgspec
 
 from pequod.api import reasons
-from pequod.graph.model import GRAPH_LABEL, MANAGED_BY, Ref
+from pequod.graph.model import GRAPH_LABEL, LAST_APPLIED, MANAGED_BY, Ref
 from pequod.kube.kinds import Kind
 from pequod.kube.objects import MISFITS, Object
 
 CREATE_ONLY = "1"
 """A resource version that no object has: with it, an apply creates or conflicts, even by force."""
-LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 
 _OURS = "pequod"
 _KEPT_METADATA = ("name", "labels", "annotations")
@@ -132,4 +131,8 @@ def split_secret(object_: Mapping[str, Any]) -> tuple[Object, bytes | None]:
     if not part:
         return dict(object_), None
     rest = {name: value for name, value in object_.items() if name not in ("data", "stringData")}
+    annotations = rest["metadata"].get("annotations") or {}
+    if LAST_APPLIED in annotations:
+        kept = {name: value for name, value in annotations.items() if name != LAST_APPLIED}
+        rest["metadata"] = rest["metadata"] | {"annotations": kept}
     return rest, msgspec.json.encode(part, order="deterministic")

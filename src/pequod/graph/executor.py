@@ -17,6 +17,7 @@ from prometheus_client import Counter, Histogram
 from pequod.api import reasons
 from pequod.api.graph import Node
 from pequod.base.tasks import end
+from pequod.evaluator.errors import EvaluationError
 from pequod.graph import advance
 from pequod.graph.advance import Act, Decision, Moment, Situation
 from pequod.graph.applying import Applier, DeletingError, RefusedError, Wish
@@ -272,13 +273,18 @@ class Execution:
         self._view.put(member, taken.child)
         if taken.previous_managers:
             record.previous_managers = taken.previous_managers
-        advance.applied(record, member.digest, taken.child, _now())
+        advance.applied(record, member.digest, taken.child, _now(), before=child)
         self.outcome.applied.append(member.node.id)
 
     async def _ask(self, member: Member, record: Record) -> None:
         child = self._view.get(member)
-        if child is not None:
+        if child is None:
+            return
+        try:
             record.answers = await self._probes.answers(member, child)
+        except EvaluationError as error:
+            text = f"{member.ref}: its expression was not evaluated: {error}; it is tried again"
+            raise RefusedError(Problem(error.reason, text, transient=True)) from error
 
     def _refused(self, member: Member, record: Record, problem: Problem) -> None:
         advance.refused(record, member.digest, problem, _now())

@@ -17,6 +17,7 @@ from pequod.api.graph import MAX_NODES, Node
 from pequod.graph.dag import CycleFoundError, levels, ordered, reversed_edges
 
 GRAPH_LABEL = "pequod.io/graph"
+LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 
 MAX_SPEC_BYTES = 768 * 1024
@@ -30,7 +31,8 @@ _KIND = re.compile(r"[A-Za-z][A-Za-z0-9]*")
 _NAME = re.compile(r"(?!\.{1,2}\Z)[^/%$\s]{1,253}")
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _MOST_PROBLEMS = 20
-_STATUS_BYTES_OF_A_NODE = 230
+_A_NAMESPACE = "a-namespace-of-a-team"
+_STATUS_BYTES_OF_A_NODE = 265
 """What phase, digests, times and UIDs take, without the names."""
 
 
@@ -156,8 +158,15 @@ def _kib(size: int) -> int:
 
 
 def _status_size(nodes: Sequence[Node]) -> int:
-    names = sum(2 * len(node.id) + len(str(_metadata(node).get("name", ""))) for node in nodes)
-    return names + _STATUS_BYTES_OF_A_NODE * len(nodes)
+    return sum(_STATUS_BYTES_OF_A_NODE + 2 * len(node.id) + _id_size(node) for node in nodes)
+
+
+def _id_size(node: Node) -> int:
+    """How long the id of its inventory entry is, about: its namespace may be the graph's."""
+    metadata = _metadata(node)
+    group = str(node.object.get("apiVersion", "")).rpartition("/")[0]
+    parts = (metadata.get("name", ""), metadata.get("namespace") or _A_NAMESPACE, group)
+    return len(str(node.object.get("kind", ""))) + sum(len(str(part)) for part in parts)
 
 
 def _metadata(node: Node) -> Mapping[str, Any]:
@@ -229,6 +238,8 @@ def _secret(node: Node) -> Iterator[str]:
                     f"{part} of a Secret must not stand in a graph: put it into a Secret as JSON "
                     "and name that in objectFrom.secretRef"
                 )
+        if LAST_APPLIED in (_metadata(node).get("annotations") or {}):
+            yield f"the annotation {LAST_APPLIED} of a Secret holds its data: remove it"
 
 
 def _shape(object_: Mapping[str, Any]) -> Iterator[str]:

@@ -5,7 +5,6 @@ from typing import Any, Protocol
 
 from pequod.api.graph import Node
 from pequod.evaluator.answers import CelAnswer
-from pequod.evaluator.errors import EvaluationError
 from pequod.graph import podfailures
 from pequod.graph.child import Child
 from pequod.graph.model import Ref
@@ -70,7 +69,10 @@ class Probes:
         self._owner = owner
 
     async def answers(self, subject: Subject, child: Child) -> dict[str, Answer]:
-        """What the expressions of a node say of its live object as it is now."""
+        """What the expressions of a node say of its live object as it is now.
+
+        Raises EvaluationError when they could not be asked.
+        """
         expressions = to_be_asked(subject.node.ready_when, child, {})
         version = child.metadata.resource_version
         if self._cel is None:
@@ -82,11 +84,7 @@ class Probes:
         except NotFoundError:
             gone = Readiness(ready=False, detail="it is gone")
             return {text: Answer(version, gone) for text in expressions}
-        try:
-            found = await self._cel.cel(expressions, {"self": live}, owner=self._owner)
-        except EvaluationError as error:
-            failed = Readiness(ready=False, detail=f"its expression was not evaluated: {error}")
-            return {text: Answer(version, failed) for text in expressions}
+        found = await self._cel.cel(expressions, {"self": live}, owner=self._owner)
         return {
             text: Answer(version, _readiness(text, one, hidden=subject.sensitive))
             for text, one in zip(expressions, found, strict=True)

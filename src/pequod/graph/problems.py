@@ -9,6 +9,7 @@ from pequod.graph.record import LONGEST_TEXT, Problem
 from pequod.kube.errors import (
     ApiError,
     BadRequestError,
+    ConflictError,
     FieldConflictError,
     ForbiddenError,
     InvalidError,
@@ -78,7 +79,7 @@ def _other(error: KubeError, ref: Ref, *, sensitive: bool) -> Problem:
     """A problem between us and the API server, or something that is not there."""
     text = _said(error, sensitive=sensitive)
     match error:
-        case NoAnswerError() | OverloadedError() | UnauthorizedError():
+        case NoAnswerError() | OverloadedError() | UnauthorizedError() | ConflictError():
             return Problem(error.reason, f"{ref}: {text}; it is tried again", transient=True)
         case NotFoundError():
             return Problem(error.reason, f"{ref}: {text}; create what is missing")

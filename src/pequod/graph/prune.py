@@ -59,10 +59,13 @@ class Order:
     def __init__(self, entries: Collection[InventoryEntry], plan: Plan | None) -> None:
         self._levels = {entry.id: entry.level or 0 for entry in entries}
         self._needed_by = _needed_by(entries, plan) if plan is not None else {}
+        self._forgotten = self._levels.keys() - self._needed_by.keys()
+        """What no node asks for any more: it may have needed what others still ask for."""
 
     def next(self, remaining: AbstractSet[str]) -> list[str]:
         """Those of the remaining objects that may go now."""
-        deepest = max((self._levels[id_] for id_ in remaining), default=0)
+        forgotten = remaining & self._forgotten or remaining
+        deepest = max((self._levels[id_] for id_ in forgotten), default=0)
         return [id_ for id_ in remaining if self._may_go(id_, remaining, deepest)]
 
     def _may_go(self, id_: str, remaining: AbstractSet[str], deepest: int) -> bool:
@@ -70,7 +73,7 @@ class Order:
         if needed_by is None:
             # Nobody knows any more who depended on it: everything deeper might have.
             return self._levels[id_] == deepest
-        return remaining.isdisjoint(needed_by)
+        return remaining.isdisjoint(needed_by) and remaining.isdisjoint(self._forgotten)
 
 
 def _needed_by(entries: Collection[InventoryEntry], plan: Plan) -> Mapping[str, AbstractSet[str]]:

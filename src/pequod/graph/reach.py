@@ -57,7 +57,8 @@ class Reach:
     def problems(self, wanted: Desired) -> Iterator[str]:
         """Why an object is out of reach."""
         ref = wanted.ref
-        if ref.namespace == self.operator_namespace != self.namespace:
+        place = ref.name if (ref.group, ref.kind) == ("", "Namespace") else ref.namespace
+        if place == self.operator_namespace != self.namespace:
             yield f"{ref} would be in the operator's namespace, which is closed to graphs"
         elif self.confined:
             yield from self._confined(wanted)

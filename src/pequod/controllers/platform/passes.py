@@ -26,7 +26,7 @@ from pequod.graph.applying import Applier
 from pequod.graph.executor import Execution, Outcome
 from pequod.graph.model import Plan, Ref
 from pequod.graph.probes import Cel, Probes
-from pequod.graph.prune import braked, listed
+from pequod.graph.prune import braked
 from pequod.graph.reach import Reach
 from pequod.graph.run import Run
 from pequod.kube.kinds import Kind
@@ -168,7 +168,7 @@ class GraphPass:
         """Take away what no node asks for any more; raises a verdict while something is left."""
         stale = self._stale(prepared)
         if not stale:
-            return "nothing is left over"
+            return NOTHING_LEFT
         deleted = [entry for entry in stale if self.scene.would_go(entry)]
         emptied = not self.plan.order and self.graph.spec.allow_empty
         problem = braked(deleted, self.run.before, emptied=emptied)
@@ -182,7 +182,7 @@ class GraphPass:
         reporting.note_removed(self.run, removed)
         if not removed.complete:
             raise still_there(removed, self.run, doing=reasons.PRUNING)
-        return f"taken away: {listed([Ref.of(entry.id) for entry in stale])}"
+        return NOTHING_LEFT
 
     def _unusable(self, prepared: Prepared) -> set[str]:
         """The objects of nodes that cannot be executed now: they are wanted all the same."""

@@ -81,6 +81,7 @@ class Scene:
         for one in doomed:
             if one.kind is not None and one.kind in watched.failed:
                 removed.failed[one.ref] = watched.failed[one.kind]
+        self.run.failed_removals = self.run.failed_removals + 1 if removed.failed else 0
         return removed
 
     async def kinds_of(self, entries: Collection[InventoryEntry]) -> frozenset[Kind]:

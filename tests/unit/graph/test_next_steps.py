@@ -1,0 +1,463 @@
+"""From what is known of a node to what is done about it."""
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from pequod.api import reasons
+from pequod.api.graph import ApplyPolicy, ReadyWhen
+from pequod.graph.advance import (
+    REST,
+    RETRY,
+    Act,
+    Decision,
+    Moment,
+    Situation,
+    applied,
+    decide,
+    refused,
+    stage,
+    unusable,
+    wants_write,
+)
+from pequod.graph.child import Child, ChildMetadata
+from pequod.graph.kstatus import CURRENT, Health
+from pequod.graph.readiness import READY, Answer, Readiness
+from pequod.graph.record import RECREATIONS, RETAKE_WINDOW, RETAKES, Phase, Problem, Record
+
+EPOCH = datetime(2026, 11, 15, tzinfo=UTC)
+INVALID = Problem(reasons.INVALID, "it is wrong")
+UNREACHABLE = Problem(reasons.UNREACHABLE, "no answer", transient=True)
+CONFLICT = Problem(reasons.FIELD_CONFLICT, "kubectl manages it")
+EXISTS = Problem(reasons.ALREADY_EXISTS, "it belongs to another graph")
+FOUGHT = Problem(reasons.OWNERSHIP_CONFLICT, "somebody keeps taking it back")
+FORCE = ApplyPolicy(conflict_policy="Force")
+CREATE = ApplyPolicy(mode="Create")
+OBSERVE = ApplyPolicy(mode="Observe")
+PROGRESSING = Health("InProgress", "1 of 2")
+CRASHING = Health("Failed", "it crashes")
+APPLY = Decision(Act.APPLY)
+FORCED = Decision(Act.APPLY, force=True)
+
+
+def at(clock: float) -> Moment:
+    return Moment(clock, EPOCH + timedelta(seconds=clock))
+
+
+def live(health: Health = CURRENT, **rest: Any) -> Child:  # noqa: ANN401 -- fields of a child
+    metadata = ChildMetadata("it", "shop", rest.pop("uid", "u"), rest.pop("version", "7"), "g")
+    return Child(metadata=metadata, owned=rest.pop("owned", "o"), health=health, **rest)
+
+
+def made(phase: Phase = "Ready", **rest: Any) -> Record:  # noqa: ANN401 -- fields of a record
+    return Record(phase=phase, desired="d", owned="o", since=EPOCH, **rest)
+
+
+def seen(record: Record, child: Child | None = None, **rest: Any) -> Situation:  # noqa: ANN401 -- fields of a situation
+    known = {"policy": ApplyPolicy(), "uid": "u", "digest": "d", **rest}
+    return Situation(record=record, child=child, **known)
+
+
+def test_a_node_without_dependencies_is_applied_at_once() -> None:
+    record = Record()
+    assert decide(seen(record, uid=""), at(0)) == APPLY
+    assert wants_write(seen(record, uid=""), at(0))
+
+
+def test_only_who_asks_for_it_takes_fields_by_force() -> None:
+    assert decide(seen(Record(), uid="", policy=FORCE), at(0)) == FORCED
+    assert decide(seen(made(), live(), digest="e"), at(0)) == APPLY
+    assert decide(seen(made(), live(), digest="e", policy=FORCE), at(0)) == FORCED
+
+
+def test_a_node_waits_for_its_dependencies() -> None:
+    record = Record(problem=INVALID)
+    situation = seen(record, uid="", blocked_by=("a", "b"))
+    assert decide(situation, at(0)) == REST
+    assert record.phase == "Pending"
+    assert record.details == "waits for a, b"
+    assert record.problem is None
+    assert stage(situation) == "waiting"
+    assert wants_write(situation, at(0)), "it may come to be written in this pass"
+
+
+def test_of_many_dependencies_some_are_named() -> None:
+    record = Record()
+    decide(seen(record, uid="", blocked_by=tuple("abcdefg")), at(0))
+    assert record.details == "waits for a, b, c, d, e and 2 more"
+
+
+def test_a_changed_node_waits_for_its_dependencies_as_well() -> None:
+    record = made()
+    assert decide(seen(record, live(), digest="e", blocked_by=("a",)), at(0)) == REST
+    assert record.phase == "Pending"
+
+
+def test_what_was_made_does_not_wait_for_dependencies_that_became_unready() -> None:
+    record = made()
+    assert decide(seen(record, live(), blocked_by=("a",)), at(0)) == REST
+    assert record.phase == "Ready"
+
+
+def test_nothing_is_done_while_nothing_changes() -> None:
+    record = made()
+    situation = seen(record, live())
+    assert decide(situation, at(5)) == REST
+    assert not wants_write(situation, at(5))
+    assert stage(situation) == "ready"
+    assert record.since == EPOCH
+
+
+@pytest.mark.parametrize("child", [None, live(uid="another")])
+def test_what_is_gone_is_made_anew_and_not_ready_meanwhile(child: Child | None) -> None:
+    record = made()
+    assert decide(seen(record, child), at(5)) == APPLY
+    assert record.phase == "Applied"
+    assert stage(seen(record, child)) == "applied"
+
+
+@pytest.mark.parametrize("owned", ["", "changed"])
+def test_drift_is_taken_back(owned: str) -> None:
+    """Whether or not anything is left that is ours."""
+    assert decide(seen(made(), live(owned=owned)), at(5)) == FORCED
+
+
+def test_a_fight_is_not_fought_for_long() -> None:
+    record = made(retakes=[0.0, 1.0, 2.0])
+    drifted = seen(record, live(owned="changed"))
+    assert decide(drifted, at(5)) == APPLY
+    refused(record, "d", FOUGHT, at(5))
+    assert record.phase == "Error"
+    assert stage(drifted) == "failed"
+    assert record.retry_at == RETAKE_WINDOW
+    assert decide(drifted, at(RETAKE_WINDOW - 1)) == Decision(Act.REST, wake=RETAKE_WINDOW)
+    assert decide(drifted, at(RETAKE_WINDOW)) == FORCED
+
+
+def test_who_asks_for_force_goes_on() -> None:
+    record = made(retakes=[0.0, 1.0, 2.0])
+    assert decide(seen(record, live(owned="changed"), policy=FORCE), at(5)) == FORCED
+
+
+def test_an_apply_that_changed_nothing_is_no_repair() -> None:
+    """Others may fill a map that we hold as empty: that is their right."""
+    record = made()
+    applied(record, "d", live(owned="filled"), at(6), before=live(owned="filled"))
+    assert record.retakes == []
+    assert record.owned == "filled"
+
+
+def test_what_is_applied_once_more_was_undone() -> None:
+    record = Record()
+    applied(record, "d", live(), at(5), before=None)
+    assert record.retakes == []
+    applied(record, "d", live(), at(6), before=None)
+    assert record.retakes == [6]
+    applied(record, "e", live(), at(7), before=None)
+    assert record.retakes == [6]
+
+
+@pytest.mark.parametrize(
+    ("child", "most"), [(live(owned="changed"), RETAKES + 1), (None, RECREATIONS)]
+)
+@pytest.mark.parametrize("policy", [ApplyPolicy(), FORCE])
+def test_what_is_undone_again_and_again_is_given_up_whoever_does_it(
+    child: Child | None, most: int, policy: ApplyPolicy
+) -> None:
+    record = made(retakes=[float(i) for i in range(most - 1)], ref_id="shop_it__ConfigMap")
+    situation = seen(record, child, policy=policy)
+    assert decide(situation, at(50)).act is Act.APPLY
+    applied(record, "d", live(), at(50), before=None)
+    assert decide(situation, at(51)) == Decision(Act.REST, wake=RETAKE_WINDOW)
+    assert record.problem is not None
+    assert record.problem.reason == reasons.OWNERSHIP_CONFLICT
+    assert record.problem.message.startswith("ConfigMap/shop/it: somebody keeps undoing")
+    assert stage(situation) == "failed"
+    assert decide(situation, at(RETAKE_WINDOW)).act is Act.APPLY
+
+
+def test_what_is_no_longer_undone_is_no_fight() -> None:
+    record = made(retakes=[1.0] * RECREATIONS)
+    for child in (live(), live(deleting=True)):
+        decide(seen(record, child), at(5))
+        assert record.problem is None
+
+
+def test_what_was_ready_stays_ready_when_its_drift_is_taken_back() -> None:
+    record = made(waits_since=1.0)
+    applied(record, "d", live(owned="p"), at(5), before=None)
+    assert record.phase == "Ready"
+    assert record.owned == "p"
+    assert record.waits_since == 1.0
+
+
+def test_a_changed_object_has_to_become_ready_again() -> None:
+    record = made()
+    applied(record, "e", live(), at(5), before=None)
+    assert record.phase == "Applied"
+    assert record.desired == "e"
+    assert record.waits_since == 5
+
+
+@pytest.mark.parametrize("digest", ["d", "e"])
+def test_what_somebody_deletes_is_waited_for(digest: str) -> None:
+    record = made(problem=INVALID)
+    situation = seen(record, live(deleting=True), digest=digest)
+    assert decide(situation, at(5)) == REST
+    assert record.phase != "Ready"
+    assert record.problem is None
+    assert "somebody deletes" in record.details
+
+
+def test_an_object_is_looked_at_until_it_is_ready() -> None:
+    record = made("Applied", waits_since=100.0)
+    situation = seen(record, live(PROGRESSING))
+    assert decide(situation, at(130)) == Decision(Act.REST, wake=700.0)
+    assert record.details == "1 of 2"
+    assert stage(situation) == "applied"
+    assert decide(replace(situation, child=live()), at(140)) == REST
+    assert record.phase == "Ready"
+    assert record.details == ""
+    assert stage(situation) == "ready"
+
+
+def test_the_next_look_is_never_in_the_past() -> None:
+    predicates = (ReadyWhen(type="Exists", timeout="1m"), ReadyWhen(timeout="10m"))
+    record = made("Applied", waits_since=100.0)
+    found = decide(seen(record, live(PROGRESSING), predicates=predicates), at(300))
+    assert found.wake == 700.0
+
+
+def test_what_was_ready_may_take_its_time_anew() -> None:
+    record = made(waits_since=0.0)
+    assert decide(seen(record, live(PROGRESSING)), at(5000)).wake == 5600.0
+    assert record.phase == "Applied"
+
+
+def test_an_object_that_is_not_ready_in_time_is_an_error_until_it_is() -> None:
+    record = made("Applied", waits_since=0.0)
+    situation = seen(record, live(PROGRESSING))
+    assert decide(situation, at(600)).act is not Act.APPLY
+    assert record.phase == "Error"
+    assert record.problem == Problem(
+        reasons.NOT_HEALTHY, "not ready within 10 min: 1 of 2", applying=False
+    )
+    assert stage(situation) == "unhealthy"
+    assert not wants_write(situation, at(600))
+    assert decide(replace(situation, child=live()), at(700)) == REST
+    assert stage(situation) == "ready"
+
+
+def test_the_pods_of_what_failed_are_asked_once_what_they_have_to_say() -> None:
+    record = made(ref_id="shop_it_apps_Deployment")
+    situation = seen(record, live(CRASHING))
+    assert decide(situation, at(1)) == Decision(Act.EXPLAIN)
+    record.explanation = "container app exits with code 1"
+    assert decide(situation, at(1)) == REST
+    assert record.problem is not None
+    assert record.problem.message == (
+        "Deployment/shop/it: it crashes; container app exits with code 1"
+    )
+    applied(record, "e", live(), at(2), before=None)
+    assert record.explanation is None
+
+
+def test_pods_may_have_nothing_to_say() -> None:
+    record = made(explanation="")
+    assert decide(seen(record, live(CRASHING)), at(1)) == REST
+    assert record.problem is not None
+    assert record.problem.message == "it crashes"
+
+
+def test_an_object_that_failed_may_recover() -> None:
+    record = made()
+    situation = seen(record, live(CRASHING))
+    decide(situation, at(1))
+    assert record.phase == "Error"
+    assert stage(situation) == "unhealthy"
+    decide(replace(situation, child=live(PROGRESSING)), at(2))
+    assert stage(situation) == "applied"
+    assert record.status().phase == "Applied"
+
+
+def test_expressions_are_evaluated_first_and_once_for_a_version() -> None:
+    predicates = (ReadyWhen(type="CEL", expression="x"),)
+    record = made("Applied")
+    situation = seen(record, live(), predicates=predicates)
+    assert decide(situation, at(1)) == Decision(Act.ASK)
+    record.answers["x"] = Answer("7", Readiness(ready=False, detail="x is false"))
+    assert decide(situation, at(1)).act is Act.REST
+    assert record.details == "x is false"
+    later = replace(situation, child=live(version="8"))
+    assert decide(later, at(2)) == Decision(Act.ASK)
+    record.answers["x"] = Answer("8", READY)
+    assert decide(later, at(2)) == REST
+    assert record.phase == "Ready"
+
+
+def test_what_is_made_once_is_left_alone() -> None:
+    record = made()
+    for child in (live(), live(owned="changed"), live(uid="another")):
+        assert decide(seen(record, child, digest="e", policy=CREATE), at(1)) == REST
+        assert record.phase == "Ready"
+
+
+def test_what_is_made_once_is_made() -> None:
+    assert decide(seen(Record(), uid="", policy=CREATE), at(1)) == APPLY
+
+
+@pytest.mark.parametrize("ways", [(None,), (live(deleting=True), None)])
+def test_what_was_made_once_and_ready_may_go(ways: tuple[Child | None, ...]) -> None:
+    """A Job that is cleaned up after it ran is gone at once, or after its pods."""
+    record = made()
+    for child in ways:
+        situation = seen(record, child, policy=CREATE)
+        assert decide(situation, at(1)) == REST
+        assert stage(situation) == "ready"
+    assert record.details == "was made once; it is gone by now, or has lost its label"
+
+
+def test_what_is_gone_before_it_was_ready_is_not_made_twice() -> None:
+    record = made("Applied")
+    situation = seen(record, None, policy=CREATE)
+    assert decide(situation, at(1)) == REST
+    assert record.phase == "Error"
+    assert record.problem is not None
+    assert record.problem.reason == reasons.NOT_FOUND
+    assert "made only once" in record.problem.message
+    assert stage(situation) == "unhealthy"
+
+
+def test_what_others_provide_is_waited_for_and_never_written() -> None:
+    record = Record()
+    situation = seen(record, None, uid="", policy=OBSERVE)
+    assert decide(situation, at(1)) == REST
+    assert record.details == "waits for somebody to create it"
+    assert stage(situation) == "waiting"
+    assert not wants_write(situation, at(1))
+    there = replace(situation, child=live(PROGRESSING, owned=""))
+    decide(there, at(2))
+    assert stage(there) == "applied"
+    decide(replace(there, child=live(owned="")), at(3))
+    assert stage(there) == "ready"
+    decide(situation, at(4))
+    assert stage(situation) == "waiting"
+    assert record.phase == "Pending"
+
+
+def test_what_others_provide_may_have_failed() -> None:
+    record = Record()
+    situation = seen(record, live(CRASHING, owned=""), uid="", policy=OBSERVE)
+    assert decide(situation, at(1)).act is not Act.APPLY
+    assert stage(situation) == "unhealthy"
+
+
+def test_what_was_refused_is_tried_again_later_and_later() -> None:
+    record, clock, delays = Record(), 0.0, []
+    situation = seen(record, uid="")
+    for _ in range(20):
+        assert decide(situation, at(clock)) == APPLY
+        refused(record, "d", INVALID, at(clock))
+        assert record.phase == "Error"
+        assert stage(situation) == "failed"
+        assert decide(situation, at(clock)) == Decision(Act.REST, wake=record.retry_at)
+        delays.append(record.retry_at - clock)
+        clock = record.retry_at
+    grown = [min(RETRY.first * 2**i, RETRY.limit) for i in range(20)]
+    assert all(0.8 * most <= one <= most for one, most in zip(delays, grown, strict=True))
+    assert delays[:9] == sorted(delays[:9])
+    assert RETRY.limit == 300.0
+
+
+def test_what_is_asked_for_now_has_not_been_refused_yet() -> None:
+    record = Record()
+    for _ in range(8):
+        refused(record, "d", INVALID, at(0))
+    assert decide(seen(record, uid="", digest="e"), at(1)) == APPLY
+    refused(record, "e", INVALID, at(1))
+    assert record.failures == 1
+    assert record.retry_at <= 1.5
+
+
+def test_what_another_graph_has_handed_over_is_taken_at_once() -> None:
+    record = Record()
+    refused(record, "d", EXISTS, at(0))
+    assert decide(seen(record, None, uid=""), at(0)).act is Act.REST
+    assert decide(seen(record, live(deleting=True), uid=""), at(0)).act is Act.REST
+    assert decide(seen(record, live(), uid=""), at(0)) == APPLY
+
+
+def test_an_object_that_is_ours_is_no_reason_to_be_impatient() -> None:
+    """It was made, and the process ended before that was noted; now somebody has its field."""
+    record = Record()
+    refused(record, "d", CONFLICT, at(0))
+    assert decide(seen(record, live(), uid=""), at(0)) == Decision(Act.REST, wake=record.retry_at)
+
+
+def test_what_cannot_be_executed_is_an_error_unless_that_may_be_over_soon() -> None:
+    record = made()
+    unusable(record, UNREACHABLE, EPOCH, once=False)
+    assert record.phase == "Ready"
+    assert stage(seen(record)) == "failed"
+    unusable(record, INVALID, EPOCH, once=False)
+    assert record.status().phase == "Error"
+    assert record.problem == INVALID
+
+
+def test_what_was_made_once_and_ready_stays_so_when_it_cannot_be_looked_at() -> None:
+    record = made()
+    unusable(record, INVALID, EPOCH, once=True)
+    assert stage(seen(record)) == "ready"
+    record = made("Applied")
+    unusable(record, INVALID, EPOCH, once=True)
+    assert stage(seen(record)) == "failed"
+
+
+def test_success_ends_the_retries() -> None:
+    record = Record()
+    refused(record, "d", INVALID, at(0))
+    applied(record, "d", live(), at(1), before=None)
+    assert record.problem is None
+    assert record.failures == 0
+    assert record.phase == "Applied"
+    assert decide(seen(record, live()), at(1)) == REST
+    assert record.status().phase == "Ready"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"), [("Ready", "Ready"), ("Applied", "Applied"), ("Pending", "Error")]
+)
+def test_an_api_server_in_trouble_says_nothing_about_what_was_applied(
+    before: Phase, after: Phase
+) -> None:
+    record = made(before)
+    refused(record, "d", UNREACHABLE, at(0))
+    assert record.phase == after
+    assert record.problem == UNREACHABLE
+    assert stage(seen(record)) == "failed"
+
+
+def test_a_drift_that_went_away_by_itself_is_no_problem_any_more() -> None:
+    record = made()
+    refused(record, "d", UNREACHABLE, at(0))
+    situation = seen(record, live())
+    assert decide(situation, at(record.retry_at)) == REST
+    assert stage(situation) == "ready"
+    assert record.failures == 0
+
+
+def test_a_node_that_failed_and_has_to_wait_says_what_it_waits_for() -> None:
+    record = Record()
+    refused(record, "d", INVALID, at(0))
+    situation = seen(record, uid="", blocked_by=("a",))
+    decide(situation, at(record.retry_at))
+    assert stage(situation) == "waiting"
+    assert record.details == "waits for a"
+
+
+def test_without_digests_everything_is_applied_once_more() -> None:
+    """The key of the digests was lost, or the status."""
+    assert decide(seen(Record(phase="Ready"), live()), at(0)) == APPLY
+    assert decide(seen(made(), live(), digest="under another key"), at(0)) == APPLY
