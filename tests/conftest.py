@@ -30,14 +30,16 @@ def control_plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SharedCo
 class OneWorkerForWhatIsShared(LoadScopeScheduling):  # type: ignore[misc]
     """Tests that share something costly run one after the other in one worker.
 
-    Those on a real node look at the whole machine; those of the operator share a file's control
-    planes, and kill parts of them.
+    Those on a real node look at the whole machine; those of the operator and of its faults share a
+    file's control planes, and kill parts of them.
     """
 
     def _split_scope(self, nodeid: str) -> str:
         if nodeid.startswith("tests/e2e/"):
             return "real node"
-        if nodeid.startswith(("tests/apiserver/operator/", "tests/apiserver/kube/")):
+        if nodeid.startswith(
+            ("tests/apiserver/operator/", "tests/apiserver/kube/", "tests/faults/")
+        ):
             return nodeid.partition("::")[0]
         return nodeid
 

@@ -41,6 +41,8 @@ class Call:
     at: float
     code: int = 0
     """0 when there was no answer at all."""
+    answer: bytes = field(default=b"", repr=False)
+    """What the API server said; nothing of a watch."""
 
     @property
     def writes(self) -> bool:
@@ -100,14 +102,15 @@ class Exchange:
     def set_header(self, name: str, value: str) -> None:
         self._headers[name] = value
 
-    def note(self, code: int) -> None:
-        self._proxy.journal.append(replace(self.call, code=code))
+    def note(self, code: int, answer: bytes = b"") -> None:
+        self._proxy.journal.append(replace(self.call, code=code, answer=answer))
 
     @asynccontextmanager
     async def forwarded(self) -> AsyncIterator[aiohttp.ClientResponse]:
         """What the API server answers."""
         async with self._proxy.upstream(self._request, self._headers, self.call.body) as answer:
-            self.note(answer.status)
+            follows = self.call.watches and answer.status == 200
+            self.note(answer.status, b"" if follows else await answer.read())
             yield answer
 
     def drop(self) -> web.StreamResponse:

@@ -89,7 +89,7 @@ class GraphPass:
         self._note(outcome, prepared)
         if polled:
             outcome.wake_by(POLL)
-        if prepared.unusable:
+        if any(not problem.transient for problem in prepared.unusable.values()):
             outcome.wake_by(UNUSABLE_AGAIN)
         outcome.unwatched = tuple(sorted(str(kind) for kind in watched.refused(kinds)))
         return outcome

@@ -63,7 +63,7 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
         Permission(group="platform.pequod.io", resources=("transforms",), verbs=("get",)),
         Permission(group="ajj.io", resources=("clusters",), verbs=("get", "list", "watch")),
     )
-    concurrency = 64
+    concurrency = 16
     indexes: ClassVar[dict[str, Index[ResourceGraph]]] = {
         UID: lambda graph: (graph.metadata.uid,),
         claims.INDEX: claims.claims,

@@ -61,6 +61,14 @@ class Target:
         return found
 
 
+def _is_away(cluster: Cluster) -> bool:
+    """Whether a cluster is known not to answer: graphs need not find that out one by one."""
+    return any(
+        condition.type == "Reachable" and condition.status == "False"
+        for condition in cluster.status.conditions
+    )
+
+
 class Targets:
     """Every cluster that graphs name, for as long as its connection lasts."""
 
@@ -109,7 +117,7 @@ class Targets:
         if cluster.spec.kubeconfig_secret_ref is None:
             return replace(self._target(None, self._caches.client), identity=identity)
         client = self._clusters.confirmed(key)
-        if client is None or not identity:
+        if client is None or not identity or _is_away(cluster):
             raise Waiting(
                 reasons.CLUSTER_NOT_READY,
                 f"Cluster {key} cannot be used yet; see its conditions",

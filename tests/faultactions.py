@@ -1,11 +1,13 @@
 """What can go wrong with a request: actions for the rules of a `FaultProxy`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any
 
 from aiohttp import web
 
-from faultproxy import Action, Edit, Exchange
+from faultproxy import Action, Call, Edit, Exchange
 
 
 def answer(code: int, message: str = "", *, reason: str = "", after: int | None = None) -> Action:
@@ -41,6 +43,20 @@ async def commit_then_drop(exchange: Exchange) -> web.StreamResponse:
     async with exchange.forwarded() as kept:
         await kept.read()
     return exchange.drop()
+
+
+async def stall(exchange: Exchange) -> web.StreamResponse:
+    """Never answer: the client loses its patience, and the API server never hears of it."""
+    exchange.note(0)
+    await asyncio.Event().wait()
+    raise AssertionError("nobody ends this but the client")
+
+
+async def commit_then_stall(exchange: Exchange) -> web.StreamResponse:
+    """Let the API server do it, and never say so."""
+    async with exchange.forwarded():
+        await asyncio.Event().wait()
+    raise AssertionError("nobody ends this but the client")
 
 
 def truncated(size: int) -> Action:
@@ -167,3 +183,85 @@ async def cut_in_a_character(exchange: Exchange) -> web.StreamResponse:
             yield line
 
     return await exchange.relay(edit)
+
+
+class Feed:
+    """The events of streams, in somebody's hands: dropped, doubled, late, made up."""
+
+    def __init__(self) -> None:
+        self.edit: Callable[[bytes], list[bytes]] = lambda line: [line]
+        """What becomes of an event of the API server's."""
+        self.lag: Callable[[], float] = lambda: 0.0
+        """Seconds for which an event is on its way; later ones do not overtake it."""
+        self._queues: set[asyncio.Queue[tuple[float, bytes] | None]] = set()
+
+    def act(self, exchange: Exchange) -> Awaitable[web.StreamResponse]:
+        return exchange.relay(self._edited)
+
+    def inject(self, line: bytes) -> None:
+        """Send an event in every stream that is open."""
+        for queue in self._queues:
+            queue.put_nowait((0.0, line))
+
+    async def _edited(self, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        queue: asyncio.Queue[tuple[float, bytes] | None] = asyncio.Queue()
+        clock = asyncio.get_running_loop().time
+        reader = asyncio.create_task(self._read(lines, queue), name="feed")
+        self._queues.add(queue)
+        try:
+            while (entry := await queue.get()) is not None:
+                due, line = entry
+                await asyncio.sleep(max(due - clock(), 0.0))
+                yield line
+        finally:
+            self._queues.discard(queue)
+            reader.cancel()
+            await asyncio.gather(reader, return_exceptions=True)
+
+    async def _read(
+        self, lines: AsyncIterator[bytes], queue: asyncio.Queue[tuple[float, bytes] | None]
+    ) -> None:
+        clock = asyncio.get_running_loop().time
+        try:
+            async for line in lines:
+                for one in self.edit(line):
+                    queue.put_nowait((clock() + self.lag(), one))
+        finally:
+            queue.put_nowait(None)
+
+
+class Snapshot:
+    """Lists as they once were, for a server that lags behind."""
+
+    def __init__(self) -> None:
+        self._lists: dict[tuple[str, str], list[bytes]] = {}
+
+    def take(self, path: str, selector: str, listed: dict[str, Any]) -> None:
+        """Keep a list of all namespaces, as the API server answers it now."""
+        kind = listed["kind"].removesuffix("List")
+        version = listed["metadata"]["resourceVersion"]
+        known = {"apiVersion": listed["apiVersion"], "kind": kind}
+        end = {"resourceVersion": version, "annotations": {"k8s.io/initial-events-end": "true"}}
+        events = [{"type": "ADDED", "object": {**known, **item}} for item in listed["items"]]
+        events.append({"type": "BOOKMARK", "object": {**known, "metadata": end}})
+        self._lists[path, selector] = [json.dumps(event).encode() + b"\n" for event in events]
+
+    def has(self, call: Call) -> bool:
+        """Whether a request asks for a list that is kept."""
+        return call.lists and self._place(call) in self._lists
+
+    def follows(self, call: Call) -> bool:
+        """Whether a request goes on where such a list ends."""
+        return call.follows and self._place(call) in self._lists
+
+    async def serve(self, exchange: Exchange) -> web.StreamResponse:
+        exchange.note(200)
+        onward = await exchange.begin({"Content-Type": "application/json"})
+        for line in self._lists[self._place(exchange.call)]:
+            await onward.write(line)
+        await onward.write_eof()
+        return onward
+
+    @staticmethod
+    def _place(call: Call) -> tuple[str, str]:
+        return call.path, call.query.get("labelSelector", "")
