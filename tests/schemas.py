@@ -31,6 +31,12 @@ class Kind:
         return load(ROOT / f"deploy/samples/complete/{self.name.lower()}.yaml")
 
 
+def sample_files() -> list[Path]:
+    """Every file with samples of ours; what they need besides is in a file of its own."""
+    found = (ROOT / "deploy/samples").rglob("*.yaml")
+    return sorted(path for path in found if path.name != "accounts.yaml")
+
+
 def load(path: Path) -> list[dict[str, Any]]:
     return list(yaml.load_all(path.read_bytes(), yaml.CSafeLoader))
 

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from faultproxy import Call
@@ -100,10 +100,14 @@ def differences(expected: object, found: object, path: str = "") -> list[str]:
     return [] if expected == found else [f"{path}: {found!r} instead of {expected!r}"]
 
 
-def wrong_deletes(calls: Sequence[Call], graph: str) -> list[str]:
-    """O3: deletes whose UID neither the stored inventory nor an answer with our label had."""
+def wrong_deletes(calls: Sequence[Call], graph: str, labelled: Iterable[str] = ()) -> list[str]:
+    """O3: deletes whose UID neither the stored inventory nor an object with our label had.
+
+    A label counts only for objects that were intended: the inventory names them without a UID.
+    `labelled` are UIDs of which that is known although no answer has shown it.
+    """
     stored: dict[str, str] = {}
-    ours: set[str] = set()
+    ours = {*labelled}
     problems = []
     for call in calls:
         body = _decoded(call.answer) if 200 <= call.code < 300 else {}
@@ -115,10 +119,10 @@ def wrong_deletes(calls: Sequence[Call], graph: str) -> list[str]:
         if call.method == "DELETE":
             uid = _decoded(call.body).get("preconditions", {}).get("uid")
             name = call.path.rpartition("/")[2]
-            listed = any(f"_{name}_" in id_ for id_ in stored)
+            intended = any(f"_{name}_" in id_ and not known for id_, known in stored.items())
             if not uid:
                 problems.append(f"DELETE {call.path} without a UID")
-            elif uid not in stored.values() and not (listed and uid in ours):
+            elif uid not in stored.values() and not (intended and uid in ours):
                 problems.append(f"DELETE {call.path} of {uid}, which was not known to be ours")
     return problems
 

@@ -1,17 +1,18 @@
 """One graph on its way through a scenario while something fails, and the verdict of the oracles."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
 from aiohttp import web
 
-from faultproxy import Action, Call, Exchange
+from faultproxy import Action, Call, Exchange, Rule
 from faults import oracles
 from faults.scenarios import NAME, Scenario
 from faults.stage import PATIENCE, Stage, in_thread, writes_of
-from graphs import Graphs
+from graphs import Graphs, Object
+from pequod.graph.model import GRAPH_LABEL
 
 QUIET = 1.5
 """Seconds after the last run in which nothing may be written."""
@@ -39,6 +40,8 @@ class Run:
     """UID of the graph."""
     before: dict[str, str] = field(default_factory=dict)
     """UIDs of the objects before the scenario began."""
+    made: frozenset[str] = frozenset()
+    """UIDs of objects of the graph that were there when the operator had died."""
     hit: Call | None = None
     """The write that the fault happened to."""
     began: float = 0.0
@@ -110,14 +113,7 @@ class Player:
         """Let a scenario happen, with its fault, and wait until it has settled."""
         clock = asyncio.get_running_loop().time
         run.began = clock()
-        rule = None
-        if action is not None:
-
-            async def act(exchange: Exchange) -> web.StreamResponse:
-                run.hit = exchange.call
-                return await action(exchange)
-
-            rule = self.stage.proxy.rule(writes_of(run.namespace), act, first=run.write, times=1)
+        rule = self._armed(run, action) if action is not None else None
         if run.scenario.has_graph:
             run.graph = await self._uid(run)
         await in_thread(partial(run.scenario.act, run.graphs))
@@ -131,6 +127,38 @@ class Player:
         if rule is not None:
             rule.remove()
         self.played.append(run)
+
+    def _armed(self, run: Run, action: Action) -> Rule:
+        """Let an action happen to the write of a run that its fault is about."""
+
+        async def act(exchange: Exchange) -> web.StreamResponse:
+            run.hit = exchange.call
+            return await action(exchange)
+
+        return self.stage.proxy.rule(writes_of(run.namespace), act, first=run.write, times=1)
+
+    async def interrupt(self, run: Run, action: Action) -> None:
+        """Let a scenario begin, and end it by deleting the graph when the operator has died."""
+        clock = asyncio.get_running_loop().time
+        run.began = clock()
+        rule = self._armed(run, action)
+        await in_thread(partial(run.scenario.act, run.graphs))
+        run.graph = await self._uid(run)
+        await self.stage.until(
+            lambda: self.stage.held or run.is_settled(), "the operator has died, or is done"
+        )
+        rule.remove()
+        run.made = uids_of(await in_thread(partial(oracles.objects, run.graphs)), run.graph)
+        await in_thread(partial(run.graphs.delete, NAME))
+        self.stage.resume()
+        try:
+            await self.stage.until(lambda: not run.graphs.exists(NAME), "the graph is gone")
+        except AssertionError as error:
+            run.problems.append(str(error))
+        run.settled = clock()
+        left = await in_thread(partial(oracles.objects, run.graphs))
+        run.problems += [f"{name} was left behind" for name in left]
+        self._judge_journal(run, most=60, ambiguous=False)
 
     async def _uid(self, run: Run) -> str:
         graph = await in_thread(partial(run.graphs.get, NAME))
@@ -158,12 +186,16 @@ class Player:
         for run in runs:
             most = reference.writes + budget.more
             self._judge_journal(run, most=most, ambiguous=budget.ambiguous)
+        self.require(runs, replay)
+
+    def require(self, runs: Sequence[Run], replay: str) -> None:
+        """Raise for all runs that have failed."""
         failed = [run for run in runs if run.problems]
         assert not failed, self.described(failed, replay)
 
     def _judge_journal(self, run: Run, *, most: int, ambiguous: bool) -> None:
         asked = [call for call in self.stage.proxy.journal if run.namespace in call.path]
-        run.problems += oracles.wrong_deletes(asked, run.graph)
+        run.problems += oracles.wrong_deletes(asked, run.graph, run.made)
         writes = self._writes(run)
         run.problems += oracles.made_twice(writes)
         if len(writes) > most:
@@ -190,3 +222,9 @@ class Player:
                 point = f"{run.scenario.name}/{run.fault}/{run.write}"
                 parts.append(f"Replay: PEQUOD_FAULTS={point} {replay}")
         return "\n\n".join(parts)
+
+
+def uids_of(found: Mapping[str, Object], graph: str) -> frozenset[str]:
+    """The UIDs of those objects that carry a graph's label."""
+    ours = (one["metadata"] for one in found.values())
+    return frozenset(one["uid"] for one in ours if one["labels"][GRAPH_LABEL] == graph)

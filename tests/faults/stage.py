@@ -59,7 +59,8 @@ class Stage:
         self.operator: Operator
         self._kubeconfig = kubeconfig
         self._logs = logs
-        self._held = False
+        self.held = False
+        """Whether there is no operator until it is resumed."""
         self._begin()
 
     def _begin(self) -> None:
@@ -70,24 +71,27 @@ class Stage:
     async def keep(self) -> None:
         """Start another operator whenever one has died."""
         while True:
-            if self.operator.process.poll() is not None and not self._held:
+            if self.operator.process.poll() is not None and not self.held:
                 self._begin()
             await asyncio.sleep(0.02)
 
-    def kill(self) -> None:
-        """Kill the operator, and let another one begin."""
+    def kill(self, *, hold: bool = False) -> None:
+        """Kill the operator, and let another one begin: at once, or when it is resumed."""
+        self.held = self.held or hold
         self.operator.process.kill()
         self.operator.process.wait()
+
+    def resume(self) -> None:
+        self.held = False
 
     @asynccontextmanager
     async def without_operator(self) -> AsyncIterator[None]:
         """Kill the operator; the next one begins after the block."""
-        self._held = True
-        self.kill()
+        self.kill(hold=True)
         try:
             yield
         finally:
-            self._held = False
+            self.resume()
 
     async def ready(self) -> None:
         """Wait until the operator says that it is."""

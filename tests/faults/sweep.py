@@ -31,14 +31,16 @@ SEED = int(os.environ.get("PEQUOD_FAULTS_SEED") or secrets.randbelow(10**6))
 MODIFIED = "Operation cannot be fulfilled: the object has been modified; please apply your changes"
 
 
-def _killing(stage: Stage, *, after: bool) -> Action:
+def killing(stage: Stage, *, after: bool, hold: bool = False) -> Action:
+    """Kill the operator before or after a write; whether the next one has to wait."""
+
     async def act(exchange: Exchange) -> web.StreamResponse:
         if after:
             async with exchange.forwarded():
                 pass
         else:
             exchange.note(0)
-        stage.kill()
+        stage.kill(hold=hold)
         return exchange.drop()
 
     return act
@@ -62,8 +64,8 @@ _LOST = Budget(ambiguous=True)
 FAULTS = {
     one.name: one
     for one in (
-        Fault("kill-before", partial(_killing, after=False), _RESTART, kills=True),
-        Fault("kill-after", partial(_killing, after=True), _RESTART, kills=True),
+        Fault("kill-before", partial(killing, after=False), _RESTART, kills=True),
+        Fault("kill-after", partial(killing, after=True), _RESTART, kills=True),
         Fault("drop", lambda _: drop),
         Fault("commit-then-drop", lambda _: commit_then_drop, _LOST),
         Fault("409", lambda _: answer(409, MODIFIED, reason="Conflict")),
@@ -109,6 +111,21 @@ class Sweep:
                 told = f"PEQUOD_FAULTS_SEED={SEED} {replay}"
                 await self.player.conclude(of_fault, FAULTS[name].budget, told)
         assert not runs or any(run.hit for run in runs), "no fault has happened"
+        return runs
+
+    async def interrupted(self, replay: str) -> list[Run]:
+        """Kill the operator around a write; the graph is deleted before the next one begins."""
+        reference = await self.player.reference()
+        runs: list[Run] = []
+        for points in self._batches(KILLS, reference.writes):
+            batch = [await self.player.fresh(fault, write) for fault, write in points]
+            await self.player.prepared(batch)
+            for run in batch:
+                action = killing(self.player.stage, after=run.fault == "kill-after", hold=True)
+                await self.player.interrupt(run, action)
+            self._ended |= {run.fault for run in batch if run.hit is None}
+            runs += batch
+        self.player.require(runs, f"PEQUOD_FAULTS_SEED={SEED} {replay}")
         return runs
 
     async def _played(self, run: Run) -> None:

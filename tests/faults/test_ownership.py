@@ -109,6 +109,23 @@ async def test_case_46_an_object_that_only_carries_our_labels_is_never_deleted(
     assert "theirs" not in deletes(theatre, graphs)
 
 
+async def test_case_46_an_object_that_took_our_labels_and_the_name_of_ours_is_not_deleted(
+    theatre: Stage,
+) -> None:
+    """A copy of what was there is another object: its UID stands in no inventory."""
+    graphs = await made(theatre, *maps("one", "two"))
+    ours = await in_thread(partial(graphs.live, "configmaps", "two"))
+    copied = config_map("two", {"labels": ours["metadata"]["labels"]})
+    async with theatre.without_operator():
+        await in_thread(partial(graphs.remove, "configmaps", "two"))
+        theirs = (await in_thread(partial(graphs.make, "configmaps", copied)))["metadata"]["uid"]
+        await change(graphs, *maps("one"))
+    await ready(theatre, graphs)
+    assert await names(graphs) == {"one", "two"}
+    assert await uid(graphs, "two") == theirs
+    assert [*await in_thread(partial(graphs.inventory, NAME))] == ["ConfigMap/one"]
+
+
 SHARED = "shared"
 
 

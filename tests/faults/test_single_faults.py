@@ -38,6 +38,14 @@ async def test_cases_1_to_5_the_operator_dies_around_a_write(
     tell(await Sweep(players[scenario]).of(KILLS, replay))
 
 
+@pytest.mark.parametrize("scenario", ["create", "update"])
+async def test_case_3_what_was_made_before_the_operator_died_goes_with_its_graph(
+    players: dict[str, Player], scenario: str, replay: str, tell: Tell
+) -> None:
+    """The graph is deleted before the next operator begins: only the stored intent tells of it."""
+    tell(await Sweep(players[scenario]).interrupted(replay))
+
+
 async def test_cases_25_to_28_a_write_fails_or_its_answer_is_lost(
     players: dict[str, Player], replay: str, tell: Tell
 ) -> None:

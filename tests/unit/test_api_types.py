@@ -9,9 +9,9 @@ import pytest
 
 from pequod.api import KINDS
 from pequod.api.platform import Transform
-from schemas import ROOT, Path_, kinds, load, places
+from schemas import ROOT, Path_, kinds, load, places, sample_files
 
-SAMPLES = sorted((ROOT / "deploy/samples").rglob("*.yaml"))
+SAMPLES = sample_files()
 BY_KIND = {resource.definition.kind: resource for resource in KINDS}
 
 

@@ -140,6 +140,9 @@ class Scene:
         if doomed.kind is None or doomed.kind not in watched.kinds:
             return doomed
         child = self.target.children.get(doomed.kind, doomed.ref, self.run.graph)
+        if child is not None and doomed.entry.uid not in {None, child.metadata.uid}:
+            # Whatever its label says, it is not the object that the inventory means.
+            child = None
         return replace(doomed, child=child, watched=True)
 
     async def confirm(self) -> None:
