@@ -27,8 +27,6 @@ from pequod.kube.objects import Named, Object, version_number
 from pequod.kube.watch import Complete, Put, Watch
 
 EDITS = 100
-PACE = 0.01
-"""Seconds between two edits."""
 LIMIT = 60.0
 """Seconds after which something that is not undone never will be."""
 WAYS = ("field changed", "deleted", "our label removed", "label changed")
@@ -109,6 +107,8 @@ class Drift:
     client: Client
     namespace: str
     edits: Mapping[Place, Edit]
+    rate: float
+    """Edits per second."""
 
     async def run(self) -> None:
         """Make every edit at its time, and wait until each is undone."""
@@ -140,7 +140,7 @@ class Drift:
         began = _now()
         async with asyncio.TaskGroup() as group:
             for number, edit in enumerate(self.edits.values()):
-                await asyncio.sleep(max(began + number * PACE - _now(), 0.0))
+                await asyncio.sleep(max(began + number / self.rate - _now(), 0.0))
                 group.create_task(edit.make(self.client, self.namespace))
 
     async def _until_undone(self) -> None:
@@ -161,8 +161,10 @@ class Drift:
         return sorted(edit.took for edit in edits if edit.took is not None)
 
 
-async def drift(client: Client, namespace: str, nodes: int, found: Mapping[Place, Object]) -> Drift:
-    """Edits of objects of the graphs of a namespace, chosen by lot and the same each time."""
+async def drift(
+    client: Client, namespace: str, nodes: int, found: Mapping[Place, Object], *, rate: float
+) -> Drift:
+    """Edits of objects of the graphs of a namespace, chosen by lot and the same in each run."""
     graphs = await client.list(GRAPHS, Selection(namespace=namespace))
     objects = [
         (piece.kind, piece.object["metadata"]["name"], piece.wanted, one["metadata"]["uid"])
@@ -170,7 +172,7 @@ async def drift(client: Client, namespace: str, nodes: int, found: Mapping[Place
         for piece in pieces(one["metadata"]["name"], nodes)
         if piece.kind in _FIELDS
     ]
-    random.Random(7).shuffle(objects)
+    random.Random(rate).shuffle(objects)
     edits = [
         Edit(
             way=WAYS[number % len(WAYS)],
@@ -187,6 +189,7 @@ async def drift(client: Client, namespace: str, nodes: int, found: Mapping[Place
         client=client,
         namespace=namespace,
         edits={(edit.kind, edit.name): edit for edit in edits},
+        rate=rate,
     )
 
 

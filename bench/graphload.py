@@ -13,6 +13,7 @@ from bench.plane import ACCOUNTS, BINDINGS, PATIENCE, ROLES, WrongError, say
 
 from pequod.api.platform import ResourceGraph
 from pequod.base.tasks import end
+from pequod.graph.kstatus import health
 from pequod.graph.model import GRAPH_LABEL
 from pequod.kube.client import Client, Selection
 from pequod.kube.kinds import CONFIG_MAPS, NAMESPACES, SECRETS, Kind
@@ -177,6 +178,21 @@ async def living(admin: Client, namespace: str) -> dict[tuple[Kind, str], Object
         for kind in KINDS
         for object_ in await admin.list(kind, chosen)
     }
+
+
+async def until_ready(admin: Client, namespace: str, count: int) -> float:
+    """Wait until so many Deployments are what their controller makes of them; the seconds."""
+    began, ready = time.perf_counter(), set[str]()
+    watch = Watch(admin, DEPLOYMENTS, Selection(namespace=namespace))
+    async with asyncio.timeout(PATIENCE), aclosing(watch.events()) as events:
+        async for event in events:
+            if isinstance(event, Put):
+                found = msgspec.json.decode(event.raw)
+                if health(found).state == "Current":
+                    ready.add(found["metadata"]["name"])
+            if len(ready) >= count:
+                break
+    return time.perf_counter() - began
 
 
 async def verify(

@@ -37,6 +37,7 @@ class Table:
         self.row("objects", f"{rate:,.0f}/s")
         reached = rate >= share * floor
         self.goal("of the floor", f"{rate / floor:.0%}", f">= {share:.0%}", reached=reached)
+        self.row("  the same objects by the loader", f"{same / floor:.0%}")
         self.row("of the same objects by the loader", f"{rate / same:.0%}")
 
     def per_object(self, used: Used, doing: str, limit: float | None = None) -> None:

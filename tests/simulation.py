@@ -236,7 +236,7 @@ class Operator:
         self.acts += 1
         digest = f"desired {self.values[id_]}"
         ours = record.desired == digest
-        before = self.situation(id_).child
+        before, uid = self.situation(id_).child, self.situation(id_).uid
         try:
             self.apply(id_, force=force, ours=ours)
         except RefusedError as error:
@@ -245,7 +245,7 @@ class Operator:
         self.step()
         thing = self.cluster.things[id_]
         self.run.inventory.learn(self.ref(id_).id, thing.uid)
-        advance.applied(record, digest, thing.child(id_), self.now(), before=before)
+        advance.applied(record, digest, thing.child(id_), self.now(), before=before, uid=uid)
         self.told(id_)
 
     def check_order(self, node: Node) -> None:

@@ -165,7 +165,7 @@ def _repaired(seen: Situation, now: Moment) -> Decision:
     child, record = seen.child, seen.record
     if child is None or child.metadata.uid != seen.uid:
         _unready(record, "it is gone, or lost its label; it is applied again", now)
-        return Decision(Act.APPLY, force=seen.policy.conflict_policy == "Force")
+        return Decision(Act.APPLY, force=_may_retake(seen, now))
     if child.deleting:
         _unready(record, "somebody deletes it; it is made anew when it is gone", now)
         return REST
@@ -252,14 +252,17 @@ def _fails(record: Record, problem: Problem, now: Moment) -> None:
 
 
 def applied(
-    record: Record, digest: str, child: Child, now: Moment, *, before: Child | None
+    record: Record, digest: str, child: Child, now: Moment, *, before: Child | None, uid: str
 ) -> None:
     """The API server has taken what a node asks for; `before` is what we took the object for.
 
-    It counts as a repair when it changed something: others may fill what we only hold as empty.
+    `uid` is that of the object that we knew. It counts as a repair when it changed something:
+    others may fill what we only hold as empty.
     """
     if record.desired == digest and (before is None or before.owned != child.owned):
         record.retakes.append(now.clock)
+    if record.desired != digest or child.metadata.uid != uid:
+        record.forget_lapse()
     if record.desired != digest or record.phase != "Ready":
         record.waits_since = now.clock
         record.moves("Applied", now.wall)

@@ -6,7 +6,7 @@ At most two requests for drift, one for a change; what the API server says again
 
 import time
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 from prometheus_client import Counter, Histogram
@@ -129,8 +129,9 @@ class Applier:
             if not is_absent(error):
                 raise
         # What we knew is gone; whatever has its name now is met as at the first time.
+        first = replace(wish, force=wish.policy.conflict_policy == "Force")
         try:
-            return await self._created(wish)
+            return await self._created(first)
         except RefusedError as error:
             raise RefusedError(error.problem, lost=True) from error
 

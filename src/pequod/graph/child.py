@@ -66,6 +66,8 @@ class Child(msgspec.Struct, frozen=True, gc=False):
     """Whether how many replicas it has is ours to say."""
     observed: bool = True
     """Whether its controller has seen its newest generation, as far as that can be known."""
+    has_pods: bool = True
+    """Whether pods of its may run; False only where its controller says that there are none."""
 
     def differs(self, other: "Child") -> bool:
         """Whether there is anything to be decided anew."""
@@ -114,6 +116,7 @@ def child(object_: Mapping[str, Any], digests: Digests) -> Child:
         grace=_grace(annotations.get(GRACE)),
         owns_replicas=owns(our_fields(metadata), "spec", "replicas"),
         observed=_observed(object_, metadata),
+        has_pods=_has_pods(object_, metadata),
     )
 
 
@@ -143,6 +146,19 @@ def _observed(object_: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
     if not isinstance(seen, int) or not isinstance(generation, int):
         return True
     return seen >= generation
+
+
+def _has_pods(object_: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
+    """Only a workload that was scaled to nothing, and whose controller has done that, has none."""
+    spec, status = object_.get("spec"), object_.get("status")
+    return not (
+        isinstance(spec, dict)
+        and spec.get("replicas") == 0
+        and isinstance(status, dict)
+        and status.get("observedGeneration") == metadata.get("generation")
+        and not status.get("replicas")
+        and not status.get("terminatingReplicas")
+    )
 
 
 def _conditions(

@@ -273,7 +273,7 @@ class Execution:
         self._view.put(member, taken.child)
         if taken.previous_managers:
             record.previous_managers = taken.previous_managers
-        advance.applied(record, member.digest, taken.child, _now(), before=child)
+        advance.applied(record, member.digest, taken.child, _now(), before=child, uid=uid)
         self.outcome.applied.append(member.node.id)
 
     async def _ask(self, member: Member, record: Record) -> None:
@@ -330,6 +330,7 @@ class Execution:
             if member is None:
                 continue
             record = self._record(member)
+            record.forget_lapse()
             stage = self._stage(member)
             _nodes.labels(stage).inc()
             match stage:

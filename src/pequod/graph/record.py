@@ -63,6 +63,8 @@ class Record:
     details: str = ""
     since: datetime = field(default_factory=lambda: datetime.now(UTC).replace(microsecond=0))
     """When the phase last changed, for people."""
+    ready_since: datetime | None = None
+    """Since when it was ready before it lapsed within this pass, as nobody has heard yet."""
     waits_since: float = 0.0
     """When it began to wait for its readiness, by the loop's clock."""
     previous_managers: tuple[str, ...] = ()
@@ -81,8 +83,16 @@ class Record:
             return
         if to not in LEGAL[self.phase]:
             raise IllegalTransitionError(f"a node does not go from {self.phase} to {to}")
+        lapsed = self.since if self.phase == "Ready" else self.ready_since
         self.phase = to
         self.since = now.replace(microsecond=0)
+        if to == "Ready" and lapsed is not None:
+            self.since = lapsed
+        self.ready_since = lapsed if to == "Applied" else None
+
+    def forget_lapse(self) -> None:
+        """What it was before it lapsed does not count any more: it is another object, or told."""
+        self.ready_since = None
 
     def repairs(self, now: float) -> int:
         """How often what was applied has been undone lately."""

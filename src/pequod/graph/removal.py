@@ -148,7 +148,7 @@ class Removal:
         if doomed.heir:
             await self._hand_over(doomed, kind, child.metadata.uid)
             return True
-        return await self._delete(doomed, kind, child.metadata.uid)
+        return await self._delete(doomed, kind, child)
 
     async def _looked_at(self, doomed: Doomed, kind: Kind) -> Child | None:
         """An object that no watch shows as ours; None when it is gone, or somebody else's by now.
@@ -175,11 +175,9 @@ class Removal:
         self._run.inventory.drop(doomed.entry.id)
         return True
 
-    async def _delete(self, doomed: Doomed, kind: Kind, uid: str) -> bool:
-        ref = doomed.ref
-        foreground = (ref.group, ref.kind) in WORKLOADS and (
-            bool(doomed.entry.level) or doomed.entry.node in self._has_dependencies
-        )
+    async def _delete(self, doomed: Doomed, kind: Kind, child: Child) -> bool:
+        ref, uid = doomed.ref, child.metadata.uid
+        foreground = self._outlives_its_pods(doomed, child)
         with self._children.writing(kind, ref):
             try:
                 answer = await self._client.delete(
@@ -200,6 +198,15 @@ class Removal:
                 return self._gone(doomed)
             return self._going(doomed, self._children.observe(kind, answer))
 
+    def _outlives_its_pods(self, doomed: Doomed, child: Child) -> bool:
+        """Whether an object is to be there until its pods are gone.
+
+        What they depend on must outlive them, and it is deleted when this object is gone.
+        """
+        needs_others = bool(doomed.entry.level) or doomed.entry.node in self._has_dependencies
+        is_workload = (doomed.ref.group, doomed.ref.kind) in WORKLOADS
+        return is_workload and needs_others and child.has_pods
+
     async def _is_over(self, doomed: Doomed, kind: Kind, child: Child) -> bool:
         """Whether what is on its way out is gone: asked now and then, since an event may be lost.
 
@@ -217,8 +224,8 @@ class Removal:
     async def _is_there(self, kind: Kind, ref: Ref, uid: str) -> bool:
         """Whether it is still that object that has the name."""
         try:
-            found = await self._client.get(
-                kind, ref.name, namespace=ref.namespace or None, type=Named
+            found = await self._client.get_metadata(
+                kind, ref.name, Named, namespace=ref.namespace or None
             )
         except NotFoundError:
             return False

@@ -158,10 +158,19 @@ class Client:
         """An object as it is now: a read that sees every write before it."""
         return decoded(await self.get_bytes(kind, name, namespace=namespace), type)
 
-    async def get_bytes(self, kind: Kind, name: str, *, namespace: str | None = None) -> bytes:
+    async def get_bytes(
+        self, kind: Kind, name: str, *, namespace: str | None = None, accept: str = ""
+    ) -> bytes:
         """The same, not decoded."""
         path = kind.path(namespace=namespace, name=name)
-        return await self._send("GET", path, kind, verb="get")
+        return await self._send("GET", path, kind, verb="get", headers=_accepting(accept))
+
+    async def get_metadata(
+        self, kind: Kind, name: str, as_: type[T], *, namespace: str | None = None
+    ) -> T:
+        """What an object is, without what it holds: much less to be sent and read."""
+        answer = await self.get_bytes(kind, name, namespace=namespace, accept=METADATA_ONLY)
+        return decoded(answer, as_)
 
     async def page(
         self,

@@ -201,3 +201,26 @@ def test_whatever_may_change_a_decision_is_worth_a_look(after: Object) -> None:
 def test_what_is_kept_is_small() -> None:
     made = kept(live({"conditions": [{"type": "Ready", "status": "True", "message": "x" * 9000}]}))
     assert len(msgspec.json.encode(made)) < 1024
+
+
+IDLE: Object = {"observedGeneration": 3}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "status", "has_pods"),
+    [
+        (0, IDLE, False),
+        (0, IDLE | {"replicas": 0}, False),
+        (1, IDLE, True),
+        (None, IDLE, True),
+        (0, {"observedGeneration": 2}, True),
+        (0, IDLE | {"replicas": 1}, True),
+        (0, IDLE | {"terminatingReplicas": 1}, True),
+        (0, None, True),
+    ],
+)
+def test_only_a_workload_that_was_scaled_to_nothing_has_no_pods(
+    replicas: int | None, status: object, *, has_pods: bool
+) -> None:
+    workload = live(status, generation=3) | {"spec": {"replicas": replicas}}
+    assert kept(workload).has_pods is has_pods

@@ -113,7 +113,7 @@ def test_nothing_is_done_while_nothing_changes() -> None:
 @pytest.mark.parametrize("child", [None, live(uid="another")])
 def test_what_is_gone_is_made_anew_and_not_ready_meanwhile(child: Child | None) -> None:
     record = made()
-    assert decide(seen(record, child), at(5)) == APPLY
+    assert decide(seen(record, child), at(5)) == FORCED
     assert record.phase == "Applied"
     assert stage(seen(record, child)) == "applied"
 
@@ -144,18 +144,18 @@ def test_who_asks_for_force_goes_on() -> None:
 def test_an_apply_that_changed_nothing_is_no_repair() -> None:
     """Others may fill a map that we hold as empty: that is their right."""
     record = made()
-    applied(record, "d", live(owned="filled"), at(6), before=live(owned="filled"))
+    applied(record, "d", live(owned="filled"), at(6), before=live(owned="filled"), uid="u")
     assert record.retakes == []
     assert record.owned == "filled"
 
 
 def test_what_is_applied_once_more_was_undone() -> None:
     record = Record()
-    applied(record, "d", live(), at(5), before=None)
+    applied(record, "d", live(), at(5), before=None, uid="u")
     assert record.retakes == []
-    applied(record, "d", live(), at(6), before=None)
+    applied(record, "d", live(), at(6), before=None, uid="u")
     assert record.retakes == [6]
-    applied(record, "e", live(), at(7), before=None)
+    applied(record, "e", live(), at(7), before=None, uid="u")
     assert record.retakes == [6]
 
 
@@ -169,7 +169,7 @@ def test_what_is_undone_again_and_again_is_given_up_whoever_does_it(
     record = made(retakes=[float(i) for i in range(most - 1)], ref_id="shop_it__ConfigMap")
     situation = seen(record, child, policy=policy)
     assert decide(situation, at(50)).act is Act.APPLY
-    applied(record, "d", live(), at(50), before=None)
+    applied(record, "d", live(), at(50), before=None, uid="u")
     assert decide(situation, at(51)) == Decision(Act.REST, wake=RETAKE_WINDOW)
     assert record.problem is not None
     assert record.problem.reason == reasons.OWNERSHIP_CONFLICT
@@ -187,15 +187,41 @@ def test_what_is_no_longer_undone_is_no_fight() -> None:
 
 def test_what_was_ready_stays_ready_when_its_drift_is_taken_back() -> None:
     record = made(waits_since=1.0)
-    applied(record, "d", live(owned="p"), at(5), before=None)
+    applied(record, "d", live(owned="p"), at(5), before=None, uid="u")
     assert record.phase == "Ready"
     assert record.owned == "p"
     assert record.waits_since == 1.0
 
 
+def test_what_only_lost_its_label_was_ready_all_the_time() -> None:
+    record = made()
+    assert decide(seen(record, None), at(5)) == FORCED
+    assert record.phase == "Applied"
+    applied(record, "d", live(), at(6), before=None, uid="u")
+    decide(seen(record, live()), at(6))
+    assert (record.phase, record.since) == ("Ready", EPOCH)
+
+
+def test_what_was_made_anew_is_ready_since_then() -> None:
+    record = made()
+    decide(seen(record, None), at(5))
+    applied(record, "d", live(uid="v"), at(6), before=None, uid="u")
+    decide(seen(record, live(uid="v"), uid="v"), at(7))
+    assert (record.phase, record.since) == ("Ready", at(7).wall)
+
+
+def test_a_lapse_that_was_told_counts() -> None:
+    record = made()
+    decide(seen(record, None), at(5))
+    record.forget_lapse()
+    applied(record, "d", live(), at(6), before=None, uid="u")
+    decide(seen(record, live()), at(7))
+    assert (record.phase, record.since) == ("Ready", at(7).wall)
+
+
 def test_a_changed_object_has_to_become_ready_again() -> None:
     record = made()
-    applied(record, "e", live(), at(5), before=None)
+    applied(record, "e", live(), at(5), before=None, uid="u")
     assert record.phase == "Applied"
     assert record.desired == "e"
     assert record.waits_since == 5
@@ -260,7 +286,7 @@ def test_the_pods_of_what_failed_are_asked_once_what_they_have_to_say() -> None:
     assert record.problem.message == (
         "Deployment/shop/it: it crashes; container app exits with code 1"
     )
-    applied(record, "e", live(), at(2), before=None)
+    applied(record, "e", live(), at(2), before=None, uid="u")
     assert record.explanation is None
 
 
@@ -418,7 +444,7 @@ def test_what_was_made_once_and_ready_stays_so_when_it_cannot_be_looked_at() -> 
 def test_success_ends_the_retries() -> None:
     record = Record()
     refused(record, "d", INVALID, at(0))
-    applied(record, "d", live(), at(1), before=None)
+    applied(record, "d", live(), at(1), before=None, uid="u")
     assert record.problem is None
     assert record.failures == 0
     assert record.phase == "Applied"

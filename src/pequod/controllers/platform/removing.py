@@ -153,8 +153,8 @@ class Scene:
             return
         metadata = self.graph.metadata
         try:
-            found = await self.own.get(
-                _GRAPHS, metadata.name, namespace=metadata.namespace, type=_Found
+            found = await self.own.get_metadata(
+                _GRAPHS, metadata.name, _Found, namespace=metadata.namespace
             )
         except NotFoundError as error:
             raise GraphChangedError("the graph is gone; nothing is deleted") from error

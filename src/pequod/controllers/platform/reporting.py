@@ -23,7 +23,7 @@ from pequod.runtime.verdicts import Verdict, Waiting
 _MANY = 200
 """Nodes from which on the size of a status is worth a look."""
 _SHORT = 80
-LATE = 1.0
+LATE = 5.0
 """Seconds after which what was done is told, whatever became of it."""
 
 
