@@ -1,7 +1,7 @@
 """The composition root: everything that the operator consists of, put together."""
 
 import asyncio
-import platform
+import platform as machine
 import secrets
 import time
 from collections.abc import AsyncIterator
@@ -15,8 +15,9 @@ from pequod.controllers.gitops.connection import Connections
 from pequod.controllers.gitops.probe import Probe
 from pequod.controllers.platform.digestkey import digest_key
 from pequod.controllers.platform.resourcegraph import ResourceGraphReconciler
-from pequod.controllers.platform.wiring import PlatformSettings, resource_graphs
-from pequod.evaluator.evaluator import Evaluator
+from pequod.controllers.platform.transform import TransformReconciler
+from pequod.controllers.platform.wiring import PlatformSettings, Rendering, platform
+from pequod.evaluator.evaluator import Evaluator, program_version
 from pequod.evaluator.pool import Pool
 from pequod.evaluator.results import Results
 from pequod.kube.addresses import AddressRule, CheckedResolver
@@ -34,10 +35,15 @@ from pequod.runtime.lease import ApiLeaseStore
 from pequod.runtime.manager import Manager
 from pequod.runtime.reconciler import Reconciler
 from pequod.settings import NAME, Settings
+from pequod.sources.library import opened
 
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
-RECONCILERS: tuple[type[Reconciler[Any]], ...] = (ClusterReconciler, ResourceGraphReconciler)
+RECONCILERS: tuple[type[Reconciler[Any]], ...] = (
+    ClusterReconciler,
+    ResourceGraphReconciler,
+    TransformReconciler,
+)
 """Every reconciler; `deploy/rbac/` is made from what they declare."""
 
 
@@ -65,7 +71,7 @@ async def operate(settings: Settings, stop: asyncio.Event) -> None:
         client = await stack.enter_async_context(_transport(access, fence=fence))
         caches = Caches(client)
         stack.push_async_callback(caches.close)
-        recorder = Recorder(client, instance=platform.node())
+        recorder = Recorder(client, instance=machine.node())
         reconcilers = await _reconcilers(settings, stack, caches, recorder, quick, fence)
         manager = Manager(
             [Controller(reconciler, caches, recorder) for reconciler in reconcilers],
@@ -94,32 +100,37 @@ async def _reconcilers(
     clusters = Clusters(fence=fence, resolver=lambda: CheckedResolver(addresses))
     stack.push_async_callback(clusters.close)
     connections = Connections(caches.client, clusters, addresses)
-    graphs = resource_graphs(
+    family = platform(
         caches,
         clusters,
         recorder,
         key=await digest_key(quick, settings.namespace),
-        cel=_evaluator(settings, stack),
+        rendering=await _rendering(settings, stack),
         settings=PlatformSettings(rules=settings.rules(), identity=settings.identity),
     )
     return (
         ClusterReconciler(connections, Probe(caches.client), interval=settings.probe_interval),
-        await stack.enter_async_context(graphs),
+        *await stack.enter_async_context(family),
     )
 
 
-def _evaluator(settings: Settings, stack: AsyncExitStack) -> Evaluator | None:
-    """The evaluator; its workers are started when somebody first asks."""
-    if settings.evaluator is None:
+async def _rendering(settings: Settings, stack: AsyncExitStack) -> Rendering | None:
+    """What renders; the evaluator's workers are started when somebody first asks."""
+    program, options = settings.evaluator, settings.library
+    if program is None or options is None:
         return None
-    pool = Pool((str(settings.evaluator),))
+    pool = Pool((str(program),))
     stack.push_async_callback(pool.close)
-    return Evaluator(pool, Results(), version=settings.evaluator.name)
+    results = Results(options.root / "results")
+    await results.open()
+    evaluator = Evaluator(pool, results, version=await program_version(program))
+    library = await stack.enter_async_context(opened(options, program))
+    return Rendering(evaluator=evaluator, library=library, policies=settings.policies)
 
 
 def _leadership(settings: Settings, client: Client) -> Leadership:
     store = ApiLeaseStore(client, namespace=settings.namespace, name=NAME)
-    identity = f"{platform.node()}_{secrets.token_hex(4)}"
+    identity = f"{machine.node()}_{secrets.token_hex(4)}"
     return Leadership(store, identity=identity, timing=settings.timing, clock=_awake_or_asleep)
 
 

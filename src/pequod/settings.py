@@ -8,6 +8,8 @@ from pequod.controllers.platform.limits import NamespaceLimits
 from pequod.controllers.platform.resourcegraph import Rules
 from pequod.runtime.health import Address
 from pequod.runtime.leader import Timing
+from pequod.sources.library import LibraryOptions
+from pequod.sources.resolver import Reference
 
 NAMESPACE = "pequod-system"
 NAME = "pequod-operator"
@@ -31,7 +33,11 @@ class Settings:
     limits: NamespaceLimits = field(default_factory=NamespaceLimits)
     abandon_after: float = 600.0
     evaluator: Path | None = None
-    """The program that evaluates CEL; without it graphs cannot ask for that."""
+    """The program that evaluates modules and CEL; without it there are no Transforms."""
+    library: LibraryOptions | None = None
+    """Where modules come from and are kept; without it there are no Transforms either."""
+    policies: Reference | None = None
+    """The platform's own policies."""
 
     def rules(self) -> Rules:
         """What concerns graphs."""

@@ -247,7 +247,8 @@ class Node(Declared, frozen=True):
     """How the object is written, defended and removed."""
 
     depends_on: Annotated[tuple[NodeId, ...], SET_LIST, msgspec.Meta(max_length=MAX_NODES)] = ()
-    """Nodes that must be ready before this one is applied."""
+    """Nodes that must be ready before this one is applied, besides those that it mentions in
+    `${nodes.<id>…}`."""
 
     ready_when: Annotated[tuple[ReadyWhen, ...], ATOMIC_LIST, msgspec.Meta(max_length=16)] = ()
     """Predicates that must all hold for the node to be ready; `Current` when empty."""
@@ -269,7 +270,7 @@ class GraphMetadata(Declared, frozen=True):
     """Digest of the rendered graph: equal hashes are equal graphs."""
 
     rendered_at: Timestamp | None = None
-    """When it was rendered."""
+    """When it was rendered, or returned to."""
 
 
 class Graph(Declared, frozen=True):

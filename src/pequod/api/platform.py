@@ -222,6 +222,9 @@ class Revision(Declared, frozen=True):
     ready: bool = False
     """Whether it was Ready once."""
 
+    failed: bool = False
+    """Whether it was given up because it did not become Ready in time."""
+
 
 class PlannedChange(Declared, frozen=True):
     """What would happen to one object."""

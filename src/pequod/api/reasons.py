@@ -52,7 +52,9 @@ INVALID = Reason("Invalid", "An object breaks rules of its kind.")
 OVERLOADED = Reason("Overloaded", "The API server asks for fewer requests.")
 SERVER_ERROR = Reason("ServerError", "The API server has a problem of its own.")
 
-EVALUATION_FAILED = Reason("EvaluationFailed", "A module, chart or policy could not be evaluated.")
+EVALUATION_FAILED = Reason(
+    "EvaluationFailed", "A module, chart, policy or expression could not be evaluated."
+)
 INVALID_MODULE = Reason("InvalidModule", "A module, chart or policy is wrong; its author must act.")
 EVALUATION_LIMIT = Reason(
     "EvaluationLimit", "Evaluating took more time, memory or output than it may."
@@ -97,6 +99,10 @@ LIMIT_EXCEEDED = Reason("LimitExceeded", "The namespace has more graphs or objec
 NOT_HEALTHY = Reason("NotHealthy", "An object is applied and will not become ready by itself.")
 NODES_FAILED = Reason("NodesFailed", "Objects could not be applied; the message says which.")
 WAITING_FOR_NODES = Reason("WaitingForNodes", "Objects wait for others, or to become ready.")
+INVALID_EXPRESSION = Reason(
+    "InvalidExpression",
+    "A value of another node cannot be filled in: its expression is wrong, or what it yields.",
+)
 OWNERSHIP_CONFLICT = Reason(
     "OwnershipConflict", "Somebody keeps changing fields that are ours; the fight was given up."
 )
@@ -117,9 +123,24 @@ ABANDONED = Reason(
 NAMESPACE_TERMINATING = Reason("NamespaceTerminating", "The namespace is being deleted.")
 CLUSTER_NOT_READY = Reason("ClusterNotReady", "The Cluster that is referred to cannot be used yet.")
 NEAR_LIMIT = Reason("NearLimit", "The graph is close to a limit; split it in time.")
+ADOPTED = Reason("Adopted", "Objects that existed before belong to the graph from now on.")
+MIRRORED = Reason("Mirrored", "Objects of others are looked at; how they differ is reported.")
 ADOPTION_UNSUPPORTED = Reason(
     "AdoptionUnsupported", "That way of adopting objects is not supported yet."
 )
 
-ON_THE_WAY = frozenset({PROGRESSING, WAITING_FOR_NODES, PRUNING, FINALIZING})
+FETCHING = Reason("Fetching", "The source is being fetched.")
+OVERRIDE_REFUSED = Reason(
+    "OverrideRefused", "An override of a policy is not one that the platform allows."
+)
+VIOLATED = Reason("Violated", "The input or what it renders to breaks rules; see the violations.")
+RENDERED = Reason("Rendered", "A new revision was rendered and stored.")
+EXECUTING = Reason("Executing", "The graph is being executed.")
+DRY_RUN = Reason("DryRun", "Only a plan was made; nothing is applied.")
+REVISION_NOT_FOUND = Reason("RevisionNotFound", "There is no such revision to return to.")
+ROLLED_BACK = Reason("RolledBack", "An earlier revision is in use.")
+ROLLBACK_FAILED = Reason("RollbackFailed", "The revision that was returned to is not Ready either.")
+UNSUPPORTED = Reason("Unsupported", "A field asks for something that is not there yet.")
+
+ON_THE_WAY = frozenset({PROGRESSING, WAITING_FOR_NODES, PRUNING, FINALIZING, FETCHING, EXECUTING})
 """Reasons that only say that something is still going on: nothing to warn of."""

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from pequod.runtime.health import Address
     from pequod.runtime.leader import Timing
     from pequod.settings import Settings
+    from pequod.sources.library import LibraryOptions
+    from pequod.sources.resolver import Reference
 
 LogLevel = Literal["debug", "info", "warning", "error"]
 LogFormat = Literal["auto", "json", "console"]
@@ -143,7 +145,39 @@ def operator(  # noqa: PLR0913 -- a signature is the command line
         Path | None,
         typer.Option(
             envvar="PEQUOD_EVALUATOR",
-            help="The program that evaluates CEL; built into the cache when absent.",
+            help="The program that evaluates modules and CEL; built into the cache when absent.",
+        ),
+    ] = None,
+    policies: Annotated[
+        str,
+        typer.Option(
+            envvar="PEQUOD_POLICIES",
+            metavar="MODULE",
+            help="The policies that every Transform is judged by: embedded:NAME, oci://… or "
+            "git+https://…?ref=…&path=…, or off.",
+        ),
+    ] = "embedded:policy",
+    store: Annotated[
+        Path | None,
+        typer.Option(
+            envvar="PEQUOD_STORE",
+            help="The folder that modules and results are kept in; in the cache when absent.",
+        ),
+    ] = None,
+    allow_local_sources: Annotated[
+        bool,
+        typer.Option(
+            "--allow-local-sources",
+            envvar="PEQUOD_ALLOW_LOCAL_SOURCES",
+            help="Let modules come from this machine (loopback). For development.",
+        ),
+    ] = False,
+    plain_http: Annotated[
+        list[str] | None,
+        typer.Option(
+            envvar="PEQUOD_PLAIN_HTTP",
+            metavar="HOST:PORT",
+            help="A registry that is spoken to without TLS; repeatable.",
         ),
     ] = None,
     log_level: Annotated[
@@ -180,6 +214,8 @@ def operator(  # noqa: PLR0913 -- a signature is the command line
         limits=NamespaceLimits(graphs=max_graphs_per_namespace, objects=max_objects_per_namespace),
         abandon_after=_period("--abandon-after", abandon_after),
         evaluator=evaluator or _built_evaluator(),
+        library=_library(store, allow_local=allow_local_sources, plain_http=plain_http or []),
+        policies=_policies(policies),
     )
     logs.set_up(level=log_level, style=log_format)
     with terminal.explained():
@@ -223,6 +259,38 @@ def _built_evaluator() -> Path | None:
     except DevError as error:
         terminal.errors.print(f"CEL cannot be evaluated: {error.problem}. {error.next_step}")
         return None
+
+
+def _library(store: Path | None, *, allow_local: bool, plain_http: "list[str]") -> "LibraryOptions":
+    from importlib.metadata import version
+
+    from pequod.dev.places import cache_dir, shipped
+    from pequod.kube.addresses import AddressRule
+    from pequod.sources.library import LibraryOptions
+
+    with terminal.explained():
+        return LibraryOptions(
+            root=store or cache_dir() / "operator",
+            modules=shipped("modules"),
+            version=version("pequod"),
+            rule=AddressRule(allow_local=allow_local),
+            plain_http=frozenset(plain_http),
+        )
+
+
+def _policies(text: str) -> "Reference | None":
+    from pequod.cli.moduleplace import place_of
+    from pequod.sources.resolver import Reference
+
+    if text == OFF:
+        return None
+    place = place_of(text)
+    if place.kind == "folder":
+        terminal.fail(
+            f"--policies: {text} is a folder, which other replicas do not have",
+            f"Give embedded:NAME, oci://…, git+https://…?ref=…&path=…, or {OFF}.",
+        )
+    return Reference(type=place.kind, ref=place.ref.removeprefix("oci://").removeprefix("git+"))
 
 
 def _address(option: str, text: str) -> "Address | None":

@@ -34,6 +34,7 @@ def operator(plan: Plan) -> Component:
             f"--health-address={health}",
             f"--metrics-address={metrics}",
             "--allow-local-clusters",
+            "--allow-local-sources",
         ),
         listens=(
             (LOOPBACK, plan.ports.operator_health),

@@ -251,6 +251,7 @@ class Controller(Generic[R]):
 
     async def _suspend(self, key: Key, found: R, object_: R) -> str:
         """Leave an object alone, and need nothing for it."""
+        await self._reconciler.rest(object_)
         settled = self._conditions(found)
         settled.suspends("the object asks to be left alone; take that back to go on")
         object_.status.conditions = settled.result()
@@ -350,7 +351,7 @@ class Controller(Generic[R]):
             return Outcome("waiting", verdict.after, on_the_way=going_on)
         except Stalled as verdict:
             settled.stalls(verdict.reason, verdict.message)
-            return Outcome("stalled")
+            return Outcome("stalled", verdict.after)
         except (FencedError, OvertakenError):
             raise
         except Exception as error:  # noqa: BLE001 -- one object's failure is nobody else's

@@ -55,6 +55,9 @@ class Reconciler(ABC, Generic[R]):
     async def finalize(self, object_: R, ctx: Context) -> None:
         """Take back what was done; from the status alone, since everything else may be gone."""
 
+    async def rest(self, object_: R) -> None:
+        """Let what was made for an object rest as well: it asks to be left alone."""
+
     def steps(self, object_: R) -> tuple[str, ...]:
         """The conditions of an object, in the order of its steps."""
         return type(object_).definition.conditions

@@ -37,4 +37,11 @@ class Waiting(Verdict):
 
 
 class Stalled(Verdict):
-    """Only a change of the object, or of something that it refers to, can help."""
+    """Only a change of the object, or of something that it refers to, can help.
+
+    What it refers to may change without being heard of: then it is looked at again after a time.
+    """
+
+    def __init__(self, reason: Reason, message: str, *, after: float | None = None) -> None:
+        super().__init__(reason, message)
+        self.after = after

@@ -82,6 +82,14 @@ class Identities:
         name = account or self.rules.default_account
         return self._account(target, Key(graph.metadata.namespace or "", name))
 
+    async def home(self, namespace: str, account: str | None) -> Client:
+        """Who reads what a source in a namespace refers to; raises a verdict when nobody may."""
+        if account is None and self.rules.mode != "impersonate":
+            return self._own
+        key = Key(namespace, account or self.rules.default_account)
+        await self._require_account_on(self._own, "", key)
+        return self._own.acting_as(Impersonation.of_account(key.namespace, key.name))
+
     async def require(self, graph: ResourceGraph, target: Target) -> None:
         """Be sure that somebody answers for a graph; raises a verdict when nobody does.
 
@@ -116,11 +124,14 @@ class Identities:
         )
 
     async def _require_account(self, target: Target, key: Key) -> None:
+        await self._require_account_on(target.client, target.name, key)
+
+    async def _require_account_on(self, client: Client, cluster: str, key: Key) -> None:
         """An account that does not exist can be impersonated all the same: so it is looked for."""
-        word = ("account", target.name, str(key))
+        word = ("account", cluster, str(key))
         if self._is_believed(word):
             return
-        if not await self._asking.share(str(word), lambda: _exists(target.client, key)):
+        if not await self._asking.share(str(word), lambda: _exists(client, key)):
             raise Waiting(
                 reasons.ACCOUNT_NOT_FOUND,
                 f"ServiceAccount {key} does not exist; create it, or name another one in "

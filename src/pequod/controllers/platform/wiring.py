@@ -3,15 +3,30 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 
+from pequod.api.platform import ResourceGraph
+from pequod.controllers.frontend.revisions import PROJECTION, REVISIONS, SELECTION, Revisions
+from pequod.controllers.frontend.storing import GRAPHS
 from pequod.controllers.platform.identity import Identities, IdentityRules
+from pequod.controllers.platform.modules import Modules
+from pequod.controllers.platform.planning import Planner
+from pequod.controllers.platform.policies import PlatformPolicies
+from pequod.controllers.platform.rendering import Renderer
 from pequod.controllers.platform.resourcegraph import ResourceGraphReconciler, Rules
+from pequod.controllers.platform.running import Runs
 from pequod.controllers.platform.targets import Targets
+from pequod.controllers.platform.transform import TransformReconciler
+from pequod.evaluator.evaluator import Evaluator
 from pequod.graph.digests import Digests
 from pequod.graph.probes import Cel
+from pequod.kube.cache import Projection
 from pequod.kube.caches import Caches
 from pequod.kube.clusters import Clusters
 from pequod.runtime.events import Recorder
+from pequod.runtime.reconciler import Reconciler
+from pequod.sources.library import Library
+from pequod.sources.resolver import Reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -20,6 +35,42 @@ class PlatformSettings:
 
     rules: Rules
     identity: IdentityRules = field(default_factory=IdentityRules)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rendering:
+    """What Transforms need besides what graphs need."""
+
+    evaluator: Evaluator
+    library: Library
+    policies: Reference | None
+    """The platform's own; None for none."""
+
+
+@asynccontextmanager
+async def platform(
+    caches: Caches,
+    clusters: Clusters,
+    recorder: Recorder,
+    *,
+    key: bytes,
+    rendering: Rendering | None,
+    settings: PlatformSettings,
+) -> AsyncIterator[tuple[Reconciler[Any], ...]]:
+    """The reconcilers of the family; without anything that renders, graphs alone."""
+    digests = Digests(key)
+    targets = Targets(caches, clusters, digests, namespace=settings.rules.namespace)
+    identities = Identities(caches.client, settings.identity, namespace=settings.rules.namespace)
+    cel = rendering.evaluator if rendering is not None else None
+    graphs = _graphs(caches, targets, identities, recorder, cel=cel, rules=settings.rules)
+    try:
+        if rendering is None:
+            yield (graphs,)
+            return
+        async with _transforms(caches, targets, identities, rendering, digests) as transforms:
+            yield (graphs, transforms)
+    finally:
+        await targets.close()
 
 
 @asynccontextmanager
@@ -34,14 +85,50 @@ async def resource_graphs(
 ) -> AsyncIterator[ResourceGraphReconciler]:
     """The reconciler of graphs, and everything that it keeps open."""
     targets = Targets(caches, clusters, Digests(key), namespace=settings.rules.namespace)
+    identities = Identities(caches.client, settings.identity, namespace=settings.rules.namespace)
     try:
-        yield ResourceGraphReconciler(
-            caches.client,
-            targets,
-            Identities(caches.client, settings.identity, namespace=settings.rules.namespace),
-            recorder,
-            cel=cel,
-            rules=settings.rules,
-        )
+        yield _graphs(caches, targets, identities, recorder, cel=cel, rules=settings.rules)
     finally:
         await targets.close()
+
+
+def _graphs(
+    caches: Caches,
+    targets: Targets,
+    identities: Identities,
+    recorder: Recorder,
+    *,
+    cel: Cel | None,
+    rules: Rules,
+) -> ResourceGraphReconciler:
+    return ResourceGraphReconciler(
+        caches.client, targets, identities, recorder, cel=cel, rules=rules
+    )
+
+
+@asynccontextmanager
+async def _transforms(
+    caches: Caches,
+    targets: Targets,
+    identities: Identities,
+    rendering: Rendering,
+    digests: Digests,
+) -> AsyncIterator[TransformReconciler]:
+    library = rendering.library
+    graphs = caches.share(GRAPHS, Projection(ResourceGraph))
+    stored = caches.share(REVISIONS, PROJECTION, SELECTION)
+    runs = Runs(caches.client, graphs.cache, Revisions(caches.client, stored.cache))
+    modules = Modules(library, identities)
+    renderer = Renderer(
+        evaluator=rendering.evaluator,
+        policies=PlatformPolicies(library.resolver, rendering.policies),
+        store=library.store,
+        digests=digests,
+    )
+    planner = Planner(targets=targets, identities=identities, runs=runs)
+    try:
+        yield TransformReconciler(caches.client, modules, renderer, runs, planner)
+    finally:
+        await modules.close()
+        graphs.release()
+        stored.release()

@@ -1,0 +1,81 @@
+"""The end of a source: its graph goes first, and takes its objects with it."""
+
+from pequod.api import reasons
+from pequod.api.graph import DeletionPolicy
+from pequod.api.platform import ResourceGraph
+from pequod.controllers.frontend.storing import GRAPHS, Source
+from pequod.kube.cache import Cache, Unreadable
+from pequod.kube.client import Client, Exactly
+from pequod.kube.errors import ConflictError, NotFoundError
+from pequod.kube.objects import Named
+from pequod.runtime.verdicts import Waiting
+
+AGAIN = 10.0
+"""Seconds after which a graph that is being deleted is asked for: an event may be lost."""
+
+
+async def end_graph(
+    client: Client, graphs: Cache[ResourceGraph], source: Source, policy: DeletionPolicy
+) -> None:
+    """Delete the graph of a source; raises a verdict until it is gone.
+
+    What the source says about its objects counts, also when its graph was rendered before that.
+    """
+    found = graphs.get(source.key)
+    if found is None or isinstance(found, Unreadable):
+        await _require_gone(client, source)
+        return
+    if not _belongs(found, source):
+        return
+    if found.metadata.deletion_timestamp is None:
+        await _deleted(client, found, source, policy)
+    told = next((one.message for one in found.status.conditions if one.type == "Ready"), "")
+    words = f": {told}" if told and found.metadata.deletion_timestamp is not None else ""
+    raise Waiting(
+        reasons.FINALIZING, f"ResourceGraph {source.key} is being deleted{words}", after=AGAIN
+    )
+
+
+async def delete_graph(client: Client, graphs: Cache[ResourceGraph], source: Source) -> None:
+    """Delete a graph that the source no longer has, and do not wait for it."""
+    found = graphs.get(source.key)
+    if found is None or isinstance(found, Unreadable) or not _belongs(found, source):
+        return
+    if found.metadata.deletion_timestamp is None:
+        await _deleted(client, found, source, found.spec.deletion_policy)
+
+
+async def _deleted(
+    client: Client, graph: ResourceGraph, source: Source, policy: DeletionPolicy
+) -> None:
+    uid = graph.metadata.uid
+    try:
+        if graph.spec.deletion_policy != policy:
+            patch = {"metadata": {"uid": uid}, "spec": {"deletionPolicy": policy}}
+            await client.patch(GRAPHS, source.graph, patch, namespace=source.namespace)
+        await client.delete(GRAPHS, source.graph, Exactly(uid), namespace=source.namespace)
+    except NotFoundError:
+        return
+    except ConflictError as error:
+        raise Waiting(
+            reasons.FINALIZING, f"ResourceGraph {source.key} has changed meanwhile", after=1.0
+        ) from error
+
+
+async def _require_gone(client: Client, source: Source) -> None:
+    """What a cache does not show may be there all the same."""
+    try:
+        await client.get_metadata(GRAPHS, source.graph, Named, namespace=source.namespace)
+    except NotFoundError:
+        return
+    raise Waiting(
+        reasons.FINALIZING, f"ResourceGraph {source.key} is not known to be gone yet", after=1.0
+    )
+
+
+def _belongs(graph: ResourceGraph, source: Source) -> bool:
+    known = graph.spec.source_ref
+    return known is not None and (known.kind, known.name) == (
+        source.reference.kind,
+        source.reference.name,
+    )

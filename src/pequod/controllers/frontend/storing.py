@@ -1,0 +1,166 @@
+"""The graph of a source, written where it is not yet as it should be.
+
+First the Secret that its sensitive nodes refer to, then the graph: at no moment does a graph ask
+for what is not there.
+"""
+
+from base64 import b64encode
+from dataclasses import dataclass
+
+import msgspec
+
+from pequod.api import reasons
+from pequod.api.meta import ObjectReference
+from pequod.api.platform import ResourceGraph, ResourceGraphSpec
+from pequod.controllers.frontend.compiling import Compiled
+from pequod.kube.cache import Cache, Unreadable
+from pequod.kube.client import Client, Write
+from pequod.kube.errors import AlreadyExistsError, ConflictError
+from pequod.kube.kinds import SECRETS, Kind
+from pequod.kube.objects import Key, Object
+from pequod.runtime.verdicts import Stalled, Waiting
+
+GRAPHS = Kind.of(ResourceGraph)
+SOURCE_LABEL = "pequod.io/source-uid"
+"""On everything that is kept for a source: the source's UID."""
+FINALIZER = "pequod.io/resourcegraph"
+AGAIN = 1.0
+_ABSENT = "1"
+"""A resource version that no object has: with it, an apply creates or conflicts."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """The object that a graph is made for."""
+
+    reference: ObjectReference
+    namespace: str
+    """Where its graph is kept."""
+    graph: str
+    """Name of its graph."""
+
+    @property
+    def uid(self) -> str:
+        """Which of all objects that ever had the name."""
+        return self.reference.uid or ""
+
+    @property
+    def key(self) -> Key:
+        """Of its graph."""
+        return Key(self.namespace, self.graph)
+
+    def owner(self) -> Object:
+        """As an owner reference has it."""
+        return {
+            "apiVersion": self.reference.api_version,
+            "kind": self.reference.kind,
+            "name": self.reference.name,
+            "uid": self.uid,
+            "controller": True,
+            "blockOwnerDeletion": True,
+        }
+
+    def metadata(self, name: str) -> Object:
+        """Of an object that is kept for it, and goes with it."""
+        return {
+            "name": name,
+            "namespace": self.namespace,
+            "labels": {SOURCE_LABEL: self.uid},
+            "ownerReferences": [self.owner()],
+        }
+
+
+class GraphStore:
+    """Writes graphs as the operator, which alone may write those that have a source."""
+
+    def __init__(self, client: Client, graphs: Cache[ResourceGraph]) -> None:
+        self._client = client
+        self._graphs = graphs
+
+    def find(self, source: Source) -> ResourceGraph | None:
+        """The graph of a source, if there is one; raises a verdict when the name is taken."""
+        found = self._graphs.get(source.key)
+        if found is None:
+            return None
+        if isinstance(found, Unreadable):
+            raise Waiting(
+                reasons.UNREADABLE, f"ResourceGraph {source.key} cannot be read: {found.problem}"
+            )
+        known = found.spec.source_ref
+        wanted = source.reference
+        if known is None or (known.kind, known.name) != (wanted.kind, wanted.name):
+            raise Stalled(
+                reasons.ALREADY_EXISTS,
+                f"ResourceGraph {source.key} exists and was made for "
+                f"{f'{known.kind} {known.name}' if known else 'no source'}: delete or rename it, "
+                "its name is needed",
+            )
+        return found
+
+    async def keep_secret(self, source: Source, made: Compiled) -> None:
+        """Have the sensitive parts where the nodes refer to them."""
+        if not made.secret:
+            return
+        secret = {
+            "apiVersion": "v1",
+            "kind": "Secret",
+            "metadata": source.metadata(made.secret),
+            "type": "pequod.io/sensitive",
+            "immutable": True,
+            "data": {id_: b64encode(part).decode() for id_, part in made.sensitive.items()},
+        }
+        try:
+            await self._client.create(SECRETS, secret)
+        except AlreadyExistsError:
+            # It is named for its content, which cannot be changed.
+            return
+
+    async def store(self, source: Source, spec: ResourceGraphSpec) -> ResourceGraph:
+        """Have the graph so; no request when it is."""
+        found = self.find(source)
+        if found is not None:
+            spec = _as_before(spec, found.spec)
+            if found.spec == spec:
+                return found
+            if found.metadata.deletion_timestamp is not None:
+                raise Waiting(
+                    reasons.FINALIZING,
+                    f"ResourceGraph {source.key} is being deleted; it is made anew when it is gone",
+                )
+        return await self._write(source, spec, found)
+
+    async def _write(
+        self, source: Source, spec: ResourceGraphSpec, found: ResourceGraph | None
+    ) -> ResourceGraph:
+        metadata = source.metadata(source.graph) | {"finalizers": [FINALIZER]}
+        if found is None:
+            metadata["resourceVersion"] = _ABSENT
+        else:
+            metadata["uid"] = found.metadata.uid
+        body = {
+            "apiVersion": GRAPHS.api_version,
+            "kind": GRAPHS.kind,
+            "metadata": metadata,
+            "spec": msgspec.to_builtins(spec),
+        }
+        encoded = msgspec.json.encode(body)
+        try:
+            answer = await self._client.apply_bytes(
+                GRAPHS, source.graph, encoded, Write(force=True), namespace=source.namespace
+            )
+        except ConflictError as error:
+            raise Waiting(
+                reasons.CONFLICT,
+                f"ResourceGraph {source.key} was changed at the same time; it is looked at again",
+                after=AGAIN,
+            ) from error
+        # To whoever executes graphs, this is news.
+        return self._graphs.observe(answer)
+
+
+def _as_before(spec: ResourceGraphSpec, found: ResourceGraphSpec) -> ResourceGraphSpec:
+    """Without another time for what was rendered before."""
+    if spec.metadata.render_hash != found.metadata.render_hash:
+        return spec
+    metadata = msgspec.structs.replace(spec.metadata, rendered_at=found.metadata.rendered_at)
+    return msgspec.structs.replace(spec, metadata=metadata)

@@ -1,0 +1,292 @@
+"""Transform: a CUE module and its input, kept in step with one ResourceGraph."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import ClassVar, Literal
+
+from pequod.api import reasons
+from pequod.api.meta import ObjectReference
+from pequod.api.platform import API_VERSION, ResolvedCueReference, ResourceGraph, Transform
+from pequod.controllers.frontend import ending, following
+from pequod.controllers.frontend.naming import graph_name
+from pequod.controllers.frontend.revisions import PROJECTION, REVISIONS, SELECTION
+from pequod.controllers.frontend.storing import GRAPHS, Source
+from pequod.controllers.platform.modules import Modules
+from pequod.controllers.platform.planning import Planner
+from pequod.controllers.platform.rendering import NotRenderedError, Rendered, Renderer
+from pequod.controllers.platform.running import Running, Runs
+from pequod.kube.cache import Cache, Projection
+from pequod.kube.client import Client
+from pequod.kube.objects import Key
+from pequod.policy import rulings
+from pequod.policy.rulings import OverrideRefusedError
+from pequod.runtime.context import Context
+from pequod.runtime.reconciler import Permission, Reconciler
+from pequod.runtime.triggers import Lookup, Trigger
+from pequod.runtime.verdicts import Result, Stalled, Waiting
+from pequod.sources.artifact import Artifact
+
+AGAIN = 600.0
+"""Seconds after which something is looked at again that the platform may have changed."""
+
+Phase = Literal["Fetching", "Executing", "Failed"]
+
+
+def _source_of(graph: ResourceGraph, _lookup: Lookup) -> Iterable[Key]:
+    """The Transform that a graph was made for."""
+    source = graph.spec.source_ref
+    if source is None or (source.api_version, source.kind) != (API_VERSION, "Transform"):
+        return ()
+    return (Key(source.namespace or "", source.name),)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was rendered last: the same question has the same answer."""
+
+    question: tuple[object, ...]
+    rendered: Rendered = field(repr=False)
+
+
+class TransformReconciler(Reconciler[Transform]):
+    """Fetches a module, renders it, and keeps the graph that comes of it."""
+
+    kind = Transform
+    finalizer = "pequod.io/transform"
+    permissions = (
+        Permission(
+            group="platform.pequod.io",
+            resources=("resourcegraphs",),
+            verbs=("get", "list", "watch", "create", "patch", "delete"),
+        ),
+        Permission(
+            group="apps",
+            resources=("controllerrevisions",),
+            verbs=("get", "list", "watch", "create", "delete"),
+        ),
+        Permission(resources=("secrets",), verbs=("get", "list", "watch", "create", "delete")),
+        Permission(resources=("configmaps",), verbs=("get", "list", "watch")),
+        Permission(resources=("serviceaccounts",), verbs=("get", "impersonate")),
+    )
+    concurrency = 16
+    triggers = (
+        Trigger(GRAPHS, Projection(ResourceGraph), _source_of),
+        # Revisions wake nobody, but nothing is rendered before all of them are known.
+        Trigger(REVISIONS, PROJECTION, lambda _revision, _lookup: (), SELECTION),
+    )
+    quiet: ClassVar[frozenset[str]] = frozenset({"Fetched", "Validated", "Rendered", "Executed"})
+
+    def __init__(
+        self, own: Client, modules: Modules, renderer: Renderer, runs: Runs, planner: Planner
+    ) -> None:
+        self._own = own
+        self._modules = modules
+        self._renderer = renderer
+        self._runs = runs
+        self._planner = planner
+        self._rendered: dict[Key, _Known] = {}
+
+    def attach(self, wake: Callable[[Key], None], cache: Cache[Transform]) -> None:
+        """Wake Transforms whose modules were fetched in the background."""
+        del cache
+        self._modules.wake = wake
+
+    def pace(self, object_: Transform) -> float:  # noqa: ARG002 -- the same for all
+        """What is on its way need not be said at once."""
+        return 0.25
+
+    async def reconcile(self, object_: Transform, ctx: Context) -> Result:
+        """Fetch, check, render, store, and tell what the graph tells."""
+        status, before = object_.status, object_.status.phase
+        status.phase = "Failed"
+        try:
+            message, after = await self._done(object_, ctx)
+            status.phase = "Ready"
+        except Waiting as verdict:
+            status.phase = _phase(verdict)
+            raise
+        except Stalled:
+            raise
+        except Exception as error:
+            if not isinstance(error, NotRenderedError):
+                # What was known stays, as it does in the conditions.
+                status.phase = before
+            raise
+        return Result(message=message, after=after)
+
+    async def _done(self, transform: Transform, ctx: Context) -> tuple[str, float | None]:
+        source = source_of(transform)
+        if transform.spec.rollback_to is not None:
+            self._modules.forget(ctx.key)
+            return await self._returned(transform, source, ctx), None
+        rendered = await self._made(transform, source, ctx)
+        after = self._modules.after(transform, ctx.key)
+        if transform.spec.dry_run:
+            await self._planned(transform, source, rendered, ctx, after)
+        with ctx.step("Rendered") as step:
+            running = await self._runs.stored(transform, source, rendered, ctx)
+            step.message = running.told
+        return self._followed(transform, running, ctx, after), after
+
+    async def _returned(self, transform: Transform, source: Source, ctx: Context) -> str:
+        """Run an earlier revision; neither its module nor its input is needed for that."""
+        number = transform.spec.rollback_to or 0
+        told = f"not needed: revision {number} is asked for (spec.rollbackTo)"
+        for name in ("Fetched", "Validated"):
+            with ctx.step(name) as step:
+                step.reason, step.message = reasons.ROLLED_BACK, told
+        with ctx.step("Rendered") as step:
+            running = await self._runs.returned(transform, source, number, ctx)
+            step.reason, step.message = reasons.ROLLED_BACK, running.told
+        message = self._followed(transform, running, ctx, None)
+        return f"revision {number} (spec.rollbackTo): {message}"
+
+    def _followed(
+        self, transform: Transform, running: Running, ctx: Context, after: float | None
+    ) -> str:
+        """What the graph says; raises a verdict while it is not Ready."""
+        transform.status.resource_graph_ref = _reference(running.graph)
+        with ctx.step("Executed") as step:
+            soonest = min((one for one in (after, running.left) if one), default=None)
+            step.message = following.executed(running.graph, after=soonest)
+        running.require_wanted()
+        return step.message
+
+    async def _made(self, transform: Transform, source: Source, ctx: Context) -> Rendered:
+        """What the module makes of the input; raises when something is against it."""
+        with ctx.step("Fetched") as step:
+            module = await self._modules.fetched(transform, ctx)
+            step.message = module.revision
+        _note_module(transform, module, ctx)
+        try:
+            with ctx.step("Validated") as step:
+                rendered = await self._rendering(transform, module, source, ctx)
+                transform.status.violations = rendered.violations
+                if rendered.made is None:
+                    raise Stalled(
+                        reasons.VIOLATED,
+                        self._summary(rendered, source),
+                        after=self._modules.after(transform, ctx.key),
+                    )
+                step.message = _let_pass(rendered)
+        except NotRenderedError as error:
+            transform.status.violations = ()
+            with ctx.step("Rendered"):
+                raise Stalled(
+                    error.error.reason,
+                    f"{error}; what runs stays as it is",
+                    after=self._modules.after(transform, ctx.key),
+                ) from error
+        return rendered
+
+    def _summary(self, rendered: Rendered, source: Source) -> str:
+        stays = "; what runs stays as it is" if self._runs.hash_of(source) else ""
+        return f"{rulings.summary(rendered.violations)}{stays}"
+
+    async def _rendering(
+        self, transform: Transform, module: Artifact, source: Source, ctx: Context
+    ) -> Rendered:
+        """The rendering of a Transform, evaluated once for each question."""
+        policies = await self._renderer.policies.current()
+        question = (
+            transform.metadata.uid,
+            transform.metadata.generation,
+            module.digest,
+            policies.digest if policies else "",
+            self._runs.hash_of(source),
+        )
+        known = self._rendered.get(ctx.key)
+        if known is not None and known.question == question:
+            return known.rendered
+        try:
+            rendered = await self._renderer.rendered(transform, module, ctx, graph=source.graph)
+        except OverrideRefusedError as error:
+            raise Stalled(error.reason, str(error), after=AGAIN) from error
+        self._rendered[ctx.key] = _Known(question, rendered)
+        return rendered
+
+    async def _planned(
+        self,
+        transform: Transform,
+        source: Source,
+        rendered: Rendered,
+        ctx: Context,
+        after: float | None,
+    ) -> None:
+        """Say what would be done; raises a verdict, since nothing is."""
+        plan = await self._planner.planned(transform, source, rendered, ctx)
+        transform.status.plan = plan.told(ctx.now)
+        transform.status.phase = "Pending"
+        raise Stalled(
+            reasons.DRY_RUN,
+            f"dry run: {plan.summary}; nothing is applied until spec.dryRun is removed",
+            after=after,
+        )
+
+    async def rest(self, object_: Transform) -> None:
+        """A Transform is left alone, and so is its graph."""
+        await self._runs.suspend(source_of(object_))
+
+    async def finalize(self, object_: Transform, ctx: Context) -> None:
+        """End its graph, or graphs if it was moved to another cluster lately."""
+        source = source_of(object_)
+        for one in self._runs.sources(source):
+            await ending.end_graph(self._own, self._runs.graphs, one, object_.spec.deletion_policy)
+        ctx.tell(reasons.PRUNED, f"ResourceGraph {source.key} is gone with its objects")
+
+    def forget(self, key: Key) -> None:
+        """A Transform is gone, and so is what was remembered of it."""
+        self._modules.forget(key)
+        self._rendered.pop(key, None)
+
+    def reset(self) -> None:
+        """Another replica leads."""
+        self._rendered.clear()
+
+
+def source_of(transform: Transform) -> Source:
+    """A Transform as what a graph is made for."""
+    metadata, cluster = transform.metadata, transform.spec.cluster_ref
+    namespace = metadata.namespace or ""
+    return Source(
+        reference=ObjectReference(
+            api_version=API_VERSION,
+            kind="Transform",
+            name=metadata.name,
+            namespace=namespace,
+            uid=metadata.uid,
+        ),
+        namespace=namespace,
+        graph=graph_name("Transform", metadata.name, cluster.name if cluster else None),
+    )
+
+
+def _phase(verdict: Waiting) -> Phase:
+    if verdict.reason == reasons.FETCHING:
+        return "Fetching"
+    return "Executing" if verdict.reason in reasons.ON_THE_WAY else "Failed"
+
+
+def _note_module(transform: Transform, module: Artifact, ctx: Context) -> None:
+    known = transform.status.resolved_cue_ref
+    if known is None or known.digest != module.digest:
+        transform.status.resolved_cue_ref = ResolvedCueReference(
+            digest=module.digest, fetched_at=ctx.now
+        )
+
+
+def _let_pass(rendered: Rendered) -> str:
+    count = len(rendered.violations)
+    if not count:
+        return ""
+    return f"{count} {'finding does' if count == 1 else 'findings do'} not block; see violations"
+
+
+def _reference(graph: ResourceGraph) -> ObjectReference:
+    return ObjectReference(
+        api_version=GRAPHS.api_version,
+        kind=GRAPHS.kind,
+        name=graph.metadata.name,
+        namespace=graph.metadata.namespace,
+        uid=graph.metadata.uid,
+    )
