@@ -80,8 +80,8 @@ fmt: setup ## Format the code
 generate: setup ## Write what is generated: CRDs, RBAC, the admission policy, the reference
 	PYTHONPATH=src $(BIN)/python -m pequod.crd
 
-bench: setup build ## Measure: BENCH=controlplane, floor (the client), cache, idle (the operator), graph, evaluator or sources
-	$(BIN)/python -m bench.$(BENCH)
+bench: setup build ## Measure: BENCH=controlplane, floor (the client), cache, idle (the operator), graph, evaluator, sources or race-kro
+	$(BIN)/python -m bench.$(subst -,_,$(BENCH))
 
 tools: setup ## Install jj, and what a real node needs (Debian, root); says what is missing elsewhere
 	@$(BIN)/pequod dev tools

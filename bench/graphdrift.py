@@ -31,13 +31,13 @@ LIMIT = 60.0
 """Seconds after which something that is not undone never will be."""
 WAYS = ("field changed", "deleted", "our label removed", "label changed")
 _SOMEBODY = Write(manager="somebody")
-# An account has no field of its own that could be changed.
-_FIELDS: Mapping[Kind, Object] = {
+FIELDS: Mapping[Kind, Object] = {
     CONFIG_MAPS: {"data": {"value": "somebody's"}},
     SECRETS: {"data": {"password": "c29tZWJvZHkncw=="}},
     SERVICES: {"spec": {"selector": {"app": "somebody"}}},
     DEPLOYMENTS: {"spec": {"minReadySeconds": 7}},
 }
+"""What somebody else changes; an account has no field of its own that could be changed."""
 _LABELS: tuple[Object, ...] = ({GRAPH_LABEL: "somebody"}, {"app": "somebody"})
 """A changed label is ours every second time, and one of the object's own otherwise."""
 
@@ -94,7 +94,7 @@ class Edit:
     def _patch(self) -> Object:
         match self.way:
             case "field changed":
-                return _FIELDS[self.kind]
+                return FIELDS[self.kind]
             case "our label removed":
                 return {"metadata": {"labels": {GRAPH_LABEL: None}}}
         return {"metadata": {"labels": _LABELS[self.number // len(WAYS) % len(_LABELS)]}}
@@ -170,7 +170,7 @@ async def drift(
         (piece.kind, piece.object["metadata"]["name"], piece.wanted, one["metadata"]["uid"])
         for one in graphs
         for piece in pieces(one["metadata"]["name"], nodes)
-        if piece.kind in _FIELDS
+        if piece.kind in FIELDS
     ]
     random.Random(rate).shuffle(objects)
     edits = [

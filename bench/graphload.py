@@ -206,7 +206,7 @@ async def verify(
     wanted = set()
     for one in graphs:
         name, uid = one["metadata"]["name"], one["metadata"]["uid"]
-        if not msgspec.convert(one, _Graph).ready:
+        if not msgspec.convert(one, Graph).ready:
             raise WrongError(f"the graph {name} is not Ready: {one.get('status')}")
         if len(one["status"]["inventory"]) != nodes:
             raise WrongError(f"the inventory of {name} is not what was applied")
@@ -242,14 +242,18 @@ class _Condition(msgspec.Struct, frozen=True):
     message: str = ""
 
 
-class _Status(msgspec.Struct, frozen=True, rename="camel"):
+class Status(msgspec.Struct, frozen=True, rename="camel"):
+    """What is read of a status."""
+
     observed_generation: int = -1
     conditions: tuple[_Condition, ...] = ()
 
 
-class _Graph(msgspec.Struct, frozen=True):
+class Graph(msgspec.Struct, frozen=True):
+    """What is read of a graph, or of something else that says Ready in the same way."""
+
     metadata: _Metadata
-    status: _Status = _Status()
+    status: Status = Status()
 
     @property
     def ready(self) -> bool:
@@ -260,10 +264,12 @@ class _Graph(msgspec.Struct, frozen=True):
 
 
 class Followed:
-    """The graphs of a namespace, as one watch tells of them."""
+    """The graphs of a namespace, or whatever else has their shape, as one watch tells of them."""
 
-    def __init__(self) -> None:
-        self.graphs: dict[str, _Graph] = {}
+    def __init__(self, kind: Kind = GRAPHS, shape: type[Graph] = Graph) -> None:
+        self._kind = kind
+        self._shape = shape
+        self.graphs: dict[str, Graph] = {}
         self.heard = 0.0
         """When the last change came."""
         self._ready: set[str] = set()
@@ -279,10 +285,10 @@ class Followed:
         async with aclosing(watch.events()) as events:
             async for event in events:
                 if isinstance(event, (Put, Removed)):
-                    found = msgspec.json.decode(event.raw, type=_Graph)
+                    found = msgspec.json.decode(event.raw, type=self._shape)
                     self._take(found, gone=isinstance(event, Removed))
 
-    def _take(self, found: _Graph, *, gone: bool) -> None:
+    def _take(self, found: Graph, *, gone: bool) -> None:
         name = found.metadata.name
         self._ready.discard(name)
         if gone:
@@ -304,7 +310,8 @@ class Followed:
             now = time.monotonic()
             if now - told > 2:
                 told = now
-                say(f"{doing}: {len(self.graphs)} graphs are there, {self.ready} of them Ready")
+                there = f"{len(self.graphs)} {self._kind.plural} are there"
+                say(f"{doing}: {there}, {self.ready} of them Ready")
             if now - began > PATIENCE:
                 raise WrongError(f"{doing} did not end; for example {self._laggard()}")
         return self.heard
@@ -314,10 +321,12 @@ class Followed:
 
 
 @asynccontextmanager
-async def followed(client: Client, namespace: str) -> AsyncIterator[Followed]:
+async def followed(
+    client: Client, namespace: str, kind: Kind = GRAPHS, shape: type[Graph] = Graph
+) -> AsyncIterator[Followed]:
     """A watch on the graphs of a namespace, for as long as the block lasts."""
-    graphs = Followed()
-    task = asyncio.create_task(graphs.run(Watch(client, GRAPHS, Selection(namespace=namespace))))
+    graphs = Followed(kind, shape)
+    task = asyncio.create_task(graphs.run(Watch(client, kind, Selection(namespace=namespace))))
     try:
         yield graphs
     finally:

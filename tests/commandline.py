@@ -12,6 +12,7 @@ class Pequod:
     """Runs command lines to their end; the exit code must be the expected one."""
 
     folder: Path
+    kubeconfig: Path | None = None
 
     def __call__(
         self, *arguments: str, stdin: str = "", code: int = 0
@@ -19,6 +20,8 @@ class Pequod:
         own = {
             "DOCKER_CONFIG": str(self.folder / "no-docker"),
         }
+        if self.kubeconfig is not None:
+            own["KUBECONFIG"] = str(self.kubeconfig)
         done = subprocess.run(
             [Path(sys.executable).with_name("pequod"), *arguments],
             input=stdin,

@@ -16,10 +16,12 @@ from pequod.controllers.gitops.probe import Probe
 from pequod.controllers.platform.digestkey import digest_key
 from pequod.controllers.platform.resourcegraph import ResourceGraphReconciler
 from pequod.controllers.platform.transform import TransformReconciler
-from pequod.controllers.platform.wiring import PlatformSettings, Rendering, platform
-from pequod.evaluator.evaluator import Evaluator, program_version
-from pequod.evaluator.pool import Pool
-from pequod.evaluator.results import Results
+from pequod.controllers.platform.wiring import (
+    PlatformSettings,
+    Rendering,
+    platform,
+    rendering_of,
+)
 from pequod.kube.addresses import AddressRule, CheckedResolver
 from pequod.kube.auth import Access
 from pequod.kube.caches import Caches
@@ -35,7 +37,6 @@ from pequod.runtime.lease import ApiLeaseStore
 from pequod.runtime.manager import Manager
 from pequod.runtime.reconciler import Reconciler
 from pequod.settings import NAME, Settings
-from pequod.sources.library import opened
 
 disable_created_metrics()  # type: ignore[no-untyped-call]
 
@@ -72,7 +73,13 @@ async def operate(settings: Settings, stop: asyncio.Event) -> None:
         caches = Caches(client)
         stack.push_async_callback(caches.close)
         recorder = Recorder(client, instance=machine.node())
-        reconcilers = await _reconcilers(settings, stack, caches, recorder, quick, fence)
+        rendering = None
+        if settings.evaluator is not None and settings.library is not None:
+            renders = rendering_of(settings.evaluator, settings.library, settings.policies)
+            rendering = await stack.enter_async_context(renders)
+        reconcilers = await _reconcilers(
+            settings, stack, caches, recorder, rendering=rendering, quick=quick, fence=fence
+        )
         manager = Manager(
             [Controller(reconciler, caches, recorder) for reconciler in reconcilers],
             caches=caches,
@@ -80,18 +87,21 @@ async def operate(settings: Settings, stop: asyncio.Event) -> None:
             leadership=leadership,
         )
         if settings.health is not None:
-            app = health_app(manager.live(), manager.ready())
+            checks = rendering.checks() if rendering is not None else {}
+            app = health_app(manager.live(), manager.ready() | checks)
             await stack.enter_async_context(serving(app, settings.health))
         if settings.metrics is not None:
             await stack.enter_async_context(serving(metrics_app(), settings.metrics))
         await manager.run(stop)
 
 
-async def _reconcilers(
+async def _reconcilers(  # noqa: PLR0913 -- everything comes together here
     settings: Settings,
     stack: AsyncExitStack,
     caches: Caches,
     recorder: Recorder,
+    *,
+    rendering: Rendering | None,
     quick: Client,
     fence: Fence | None,
 ) -> tuple[Reconciler[Any], ...]:
@@ -105,27 +115,13 @@ async def _reconcilers(
         clusters,
         recorder,
         key=await digest_key(quick, settings.namespace),
-        rendering=await _rendering(settings, stack),
+        rendering=rendering,
         settings=PlatformSettings(rules=settings.rules(), identity=settings.identity),
     )
     return (
         ClusterReconciler(connections, Probe(caches.client), interval=settings.probe_interval),
         *await stack.enter_async_context(family),
     )
-
-
-async def _rendering(settings: Settings, stack: AsyncExitStack) -> Rendering | None:
-    """What renders; the evaluator's workers are started when somebody first asks."""
-    program, options = settings.evaluator, settings.library
-    if program is None or options is None:
-        return None
-    pool = Pool((str(program),))
-    stack.push_async_callback(pool.close)
-    results = Results(options.root / "results")
-    await results.open()
-    evaluator = Evaluator(pool, results, version=await program_version(program))
-    library = await stack.enter_async_context(opened(options, program))
-    return Rendering(evaluator=evaluator, library=library, policies=settings.policies)
 
 
 def _leadership(settings: Settings, client: Client) -> Leadership:

@@ -11,6 +11,8 @@ from pequod.graph.model import GRAPH_LABEL
 
 RESOURCES = ("serviceaccounts", "configmaps", "secrets", "services", "apps/v1/deployments")
 _GRAPH = "/resourcegraphs/"
+_KEPT = (_GRAPH, "/controllerrevisions/", "/secrets/transform-")
+"""What is kept for a source, and is not an object of its graph."""
 NUDGE = "nudge"
 """Who makes events by changing a label of that name."""
 _PASSING = frozenset({"uid", "resourceVersion", "creationTimestamp", "managedFields"})
@@ -118,6 +120,8 @@ def wrong_deletes(calls: Sequence[Call], graph: str, labelled: Iterable[str] = (
             ours.add(str(body["metadata"]["uid"]))
         if call.method == "DELETE":
             uid = _decoded(call.body).get("preconditions", {}).get("uid")
+            if uid and any(part in call.path for part in _KEPT):
+                continue
             name = call.path.rpartition("/")[2]
             intended = any(f"_{name}_" in id_ and not known for id_, known in stored.items())
             if not uid:

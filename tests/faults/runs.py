@@ -9,7 +9,7 @@ from aiohttp import web
 
 from faultproxy import Action, Call, Exchange, Rule
 from faults import oracles
-from faults.scenarios import NAME, Scenario
+from faults.scenarios import Scenario
 from faults.stage import PATIENCE, Stage, in_thread, writes_of
 from graphs import Graphs, Object
 from pequod.graph.model import GRAPH_LABEL
@@ -57,9 +57,7 @@ class Run:
         return self.settled - self.began
 
     def is_settled(self) -> bool:
-        if self.scenario.deletes:
-            return not self.graphs.exists(NAME)
-        return self.graphs.is_ready(NAME)
+        return self.scenario.is_settled(self.graphs)
 
 
 @dataclass(frozen=True)
@@ -106,7 +104,7 @@ class Player:
         return runs
 
     async def _until_ready(self, run: Run) -> None:
-        await self.stage.until(partial(run.graphs.is_ready, NAME), "the graph is ready")
+        await self.stage.until(partial(run.scenario.is_begun, run.graphs), "it can begin")
         run.before = oracles.uids(await in_thread(partial(oracles.objects, run.graphs)))
 
     async def play(self, run: Run, action: Action | None = None) -> None:
@@ -117,10 +115,10 @@ class Player:
         if run.scenario.has_graph:
             run.graph = await self._uid(run)
         await in_thread(partial(run.scenario.act, run.graphs))
-        if not run.scenario.has_graph:
-            run.graph = await self._uid(run)
         try:
             await self.stage.until(run.is_settled, "the scenario has settled", within=PATIENCE)
+            if not run.scenario.has_graph:
+                run.graph = await self._uid(run)
         except AssertionError as error:
             run.problems.append(str(error))
         run.settled = clock()
@@ -149,10 +147,11 @@ class Player:
         )
         rule.remove()
         run.made = uids_of(await in_thread(partial(oracles.objects, run.graphs)), run.graph)
-        await in_thread(partial(run.graphs.delete, NAME))
+        await in_thread(partial(run.graphs.delete, run.scenario.graph))
         self.stage.resume()
         try:
-            await self.stage.until(lambda: not run.graphs.exists(NAME), "the graph is gone")
+            name = run.scenario.graph
+            await self.stage.until(lambda: not run.graphs.exists(name), "the graph is gone")
         except AssertionError as error:
             run.problems.append(str(error))
         run.settled = clock()
@@ -161,11 +160,12 @@ class Player:
         self._judge_journal(run, most=60, ambiguous=False)
 
     async def _uid(self, run: Run) -> str:
-        graph = await in_thread(partial(run.graphs.get, NAME))
+        graph = await in_thread(partial(run.graphs.get, run.scenario.graph))
         return str(graph["metadata"]["uid"])
 
     async def _state(self, run: Run) -> oracles.State:
-        return await in_thread(partial(oracles.state, run.graphs, NAME))
+        state = await in_thread(partial(oracles.state, run.graphs, run.scenario.graph))
+        return {**state, "rest": await in_thread(partial(run.scenario.rest, run.graphs))}
 
     async def judge(self, run: Run) -> None:
         """O2, O11: what is there when it says so; O3: those that should survive have."""

@@ -41,6 +41,37 @@ def prepare(graphs: Graphs) -> None:
     graphs.secret(PARTS, shop='{"stringData": {"password": "canary"}}')
 
 
+_ADOPTED = {
+    "account": "serviceaccounts",
+    "settings": "configmaps",
+    "service": "services",
+    "app": "apps/v1/deployments",
+    "notes": "configmaps",
+}
+
+
+def leave_behind(graphs: Graphs) -> None:
+    """Make most of the objects as kubectl does, each with something that no node names."""
+    for one in nodes():
+        if one["id"] not in _ADOPTED:
+            continue
+        made = one["object"] | {"metadata": one["object"]["metadata"] | {"labels": {"old": "yes"}}}
+        if made["kind"] == "ConfigMap":
+            made["data"] = made["data"] | {"old": "yes"}
+        path = f"{graphs.path(_ADOPTED[one['id']])}?fieldManager=kubectl-client-side-apply"
+        answer = graphs.api.call("POST", path, made)
+        assert answer.code == 201, answer.message
+
+
+def adopt(graphs: Graphs) -> None:
+    resources = [
+        {name: one["object"][name] for name in ("apiVersion", "kind")}
+        | {"name": one["object"]["metadata"]["name"]}
+        for one in nodes()
+    ]
+    graphs.create(NAME, *nodes(), adopt={"mode": "Explicit", "resources": resources})
+
+
 def _nothing(_: Graphs) -> None:
     """A scenario that begins in an empty namespace."""
 
@@ -58,6 +89,8 @@ class Scenario:
     """What is there at the end."""
     survivors: frozenset[str] = frozenset()
     """Objects that have to be the same ones afterwards."""
+    graph: str = NAME
+    """Name of the graph."""
 
     def prepare(self, graphs: Graphs) -> None:
         prepare(graphs)
@@ -71,6 +104,21 @@ class Scenario:
     @property
     def deletes(self) -> bool:
         return not self.nodes
+
+    def is_begun(self, graphs: Graphs) -> bool:
+        """Whether everything is there that there is to be before it begins."""
+        return graphs.is_ready(self.graph)
+
+    def is_settled(self, graphs: Graphs) -> bool:
+        """Whether it has come to its end."""
+        if self.deletes:
+            return not graphs.exists(self.graph)
+        return graphs.is_ready(self.graph)
+
+    def rest(self, graphs: Graphs) -> Object:
+        """What else there is at the end, without what differs from run to run."""
+        del graphs
+        return {}
 
 
 CREATE = Scenario(name="create", begin=_nothing, act=make, nodes=nodes())
@@ -90,5 +138,6 @@ UPDATE = Scenario(
     ),
 )
 DELETE = Scenario(name="delete", begin=make, act=lambda graphs: graphs.delete(NAME))
+ADOPT = Scenario(name="adopt", begin=leave_behind, act=adopt, nodes=nodes())
 
-SCENARIOS = {one.name: one for one in (CREATE, UPDATE, DELETE)}
+SCENARIOS = {one.name: one for one in (CREATE, UPDATE, DELETE, ADOPT)}

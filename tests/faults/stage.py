@@ -32,7 +32,7 @@ _RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 def writes_of(namespace: str) -> Match:
     """What is written to graphs of a namespace, and to their objects."""
-    place = re.compile(rf"^/apis?/.*/namespaces/{namespace}/[^/]+/")
+    place = re.compile(rf"^/apis?/.*/namespaces/{namespace}/[^/?]+")
 
     def matches(call: Call) -> bool:
         return (

@@ -125,9 +125,6 @@ CLUSTER_NOT_READY = Reason("ClusterNotReady", "The Cluster that is referred to c
 NEAR_LIMIT = Reason("NearLimit", "The graph is close to a limit; split it in time.")
 ADOPTED = Reason("Adopted", "Objects that existed before belong to the graph from now on.")
 MIRRORED = Reason("Mirrored", "Objects of others are looked at; how they differ is reported.")
-ADOPTION_UNSUPPORTED = Reason(
-    "AdoptionUnsupported", "That way of adopting objects is not supported yet."
-)
 
 FETCHING = Reason("Fetching", "The source is being fetched.")
 OVERRIDE_REFUSED = Reason(

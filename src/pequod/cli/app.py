@@ -2,7 +2,7 @@
 
 import typer
 
-from pequod.cli import dev, install, module, operator, render, validate
+from pequod.cli import dev, install, module, operator, plan, render, rollback, tree, validate
 
 app = typer.Typer(
     name="pequod",
@@ -14,6 +14,9 @@ app.add_typer(dev.app, name="dev")
 app.add_typer(module.app, name="module")
 app.command("render")(render.render)
 app.command("validate")(validate.validate)
+app.command("plan")(plan.plan)
+app.command("tree")(tree.tree)
+app.command("rollback")(rollback.rollback)
 app.command("install")(install.install)
 app.command("operator")(operator.operator)
 

@@ -1,8 +1,9 @@
 """The engine: it brings the objects of a graph into being, keeps them so, and takes them away.
 
 It knows objects, never our kinds. What decides is pure and neither awaits nor asks for the time:
-`model`, `dag`, `desired`, `fields`, `child`, `readiness`, `kstatus`, `advance`, `inventory`,
-`prune`, `reach`. What awaits carries decisions out: `executor` and `removal`, with `applying`,
-`children`, `access` and `probes` as their hands. Nothing here waits for an object to become ready:
-a pass ends, and what is watched wakes the next one.
+`model`, `dag`, `values`, `desired`, `fields`, `child`, `readiness`, `kstatus`, `advance`,
+`inventory`, `prune`, `reach`, `adopt`, `ownership`, `differences`. What awaits carries decisions
+out: `executor` and `removal`, with `applying`, `takeover`, `rehearsal`, `filling`, `children`,
+`access` and `probes` as their hands. Nothing here waits for an object to become ready: a pass ends,
+and what is watched wakes the next one.
 """

@@ -44,6 +44,10 @@ class Situation:
     """The live object; None when there is none that carries our label."""
     blocked_by: tuple[str, ...] = ()
     """Dependencies that are not ready."""
+    mirror: str | None = None
+    """How an object differs that is only mirrored; None when it is not."""
+    unread: bool = False
+    """Whether values of other nodes are to be filled in that were not read as they are now."""
 
 
 class Act(Enum):
@@ -52,6 +56,8 @@ class Act(Enum):
     REST = auto()
     """Nothing, until something is heard or the time comes."""
     APPLY = auto()
+    FILL = auto()
+    """Read the values that it takes from other nodes."""
     ASK = auto()
     """Evaluate the predicates that need I/O."""
     EXPLAIN = auto()
@@ -77,8 +83,18 @@ def decide(seen: Situation, now: Moment) -> Decision:
     record = seen.record
     if _is_patient(seen, now):
         return Decision(Act.REST, wake=record.retry_at)
+    if seen.mirror is not None:
+        return _mirrored(seen, seen.mirror, now)
     if seen.policy.mode == "Observe":
         return _looked_at(seen, now)
+    if seen.policy.mode == "Create" and _is_made(seen):
+        return _kept(seen, now)
+    return _unfilled(seen, now) or _wanted(seen, now)
+
+
+def _wanted(seen: Situation, now: Moment) -> Decision:
+    """What a node asks for is known: see to it that it is so."""
+    record = seen.record
     if _is_made(seen):
         return _kept(seen, now)
     if seen.blocked_by:
@@ -132,6 +148,51 @@ def _looked_at(seen: Situation, now: Moment) -> Decision:
     seen.record.moves("Pending", now.wall)
     seen.record.problem = None
     seen.record.details = "waits for somebody to create it"
+    return REST
+
+
+def _mirrored(seen: Situation, differs: str, now: Moment) -> Decision:
+    """An object that stays with others: how it differs is told, and whether it is ready."""
+    record, child = seen.record, seen.child
+    record.desired = record.owned = ""
+    if child is None:
+        record.current = False
+        return _looked_at(seen, now)
+    if to_be_asked(seen.predicates, child, record.answers):
+        return Decision(Act.ASK)
+    if record.current or record.phase != "Adopted":
+        record.waits_since = now.clock
+    record.moves("Adopted", now.wall)
+    waited = now.clock - record.waits_since
+    verdict = judged(seen.predicates, child, record.answers, waited=waited)
+    record.current, record.problem, record.details = verdict.ready, None, differs
+    if verdict.ready:
+        return REST
+    record.details = f"{verdict.detail}; {differs}"
+    if verdict.failed:
+        said = _said(record, verdict.detail)
+        record.problem = Problem(reasons.NOT_HEALTHY, said, applying=False)
+        return REST
+    return Decision(Act.REST, wake=record.waits_since + deadline(seen.predicates, waited))
+
+
+def _unfilled(seen: Situation, now: Moment) -> Decision | None:
+    """What to do about a node that lacks values of others; None when it has them, or needs none.
+
+    What was never applied waits for its turn before values are read. A value that is not there
+    yet, or cannot be used, changes only with what it is taken from.
+    """
+    record, filled = seen.record, seen.record.filled
+    if seen.unread:
+        waits = seen.blocked_by and not (seen.uid and record.desired)
+        return _blocked(seen, now) if waits else Decision(Act.FILL)
+    if filled is None or filled.digest:
+        return None
+    if filled.problem is not None:
+        _fails(record, filled.problem, now)
+    else:
+        record.moves("Pending", now.wall)
+        record.problem, record.details = None, filled.lacks
     return REST
 
 
@@ -281,7 +342,7 @@ def refused(record: Record, digest: str, problem: Problem, now: Moment) -> None:
     if problem.reason == reasons.OWNERSHIP_CONFLICT and record.retakes:
         delay = max(record.retakes[0] + RETAKE_WINDOW - now.clock, delay)
     record.retry_at = now.clock + delay
-    if problem.transient and record.phase in {"Applied", "Ready"}:
+    if problem.transient and record.phase in {"Applied", "Ready", "Adopted"}:
         # An API server in trouble says nothing about the object.
         record.problem = problem
         return
@@ -309,6 +370,9 @@ def stage(seen: Situation) -> Stage:
     problem = seen.record.problem
     if problem is not None:
         return "failed" if problem.applying else "unhealthy"
+    if seen.mirror is not None:
+        reached: Stage = "ready" if seen.record.current else "applied"
+        return reached if seen.record.phase == "Adopted" else "waiting"
     if not _is_made(seen):
         return "waiting"
     return "ready" if seen.record.phase == "Ready" else "applied"

@@ -13,19 +13,19 @@ from prometheus_client import Counter, Histogram
 
 from pequod.api import reasons
 from pequod.api.graph import ApplyPolicy
-from pequod.graph.child import Child
+from pequod.graph.child import PRUNE, Child
 from pequod.graph.children import Children
 from pequod.graph.desired import Desired
-from pequod.graph.fields import managers
+from pequod.graph.fields import managers, previous_managers
 from pequod.graph.model import GRAPH_LABEL
+from pequod.graph.ownership import HANDOVER
 from pequod.graph.problems import conflict, explained, is_absent, is_immutable
 from pequod.graph.record import Problem
-from pequod.kube.client import FIELD_MANAGER, Client, Exactly, Write
+from pequod.graph.takeover import take_over
+from pequod.kube.client import Client, Exactly, Write
 from pequod.kube.errors import ConflictError, FieldConflictError, KubeError, NotFoundError
 from pequod.kube.objects import Object
 
-HANDOVER = "pequod-handover"
-"""Keeps a field that we let go of until its next owner takes it."""
 _FORCED = Write(force=True)
 _PLAIN = Write()
 _encoder = msgspec.json.Encoder()
@@ -66,6 +66,10 @@ class Wish:
     ours: bool
     """Whether all that is asked for was applied before: then its fields are ours to take back."""
     may_retake: bool
+    adopts: bool = False
+    """Whether an object that exists already, and is nobody else's, joins the graph."""
+    version: str = ""
+    """That the object must still have; empty for any."""
     lets_replicas_go: bool = False
     """Whether it no longer says how many replicas there are, and did so before."""
     sensitive: bool = False
@@ -81,6 +85,8 @@ class Taken:
     created: bool = False
     retaken: bool = False
     """Whether fields had to be taken back from somebody."""
+    adopted: bool = False
+    """Whether it existed before and has joined the graph just now."""
     previous_managers: tuple[str, ...] = ()
 
 
@@ -143,7 +149,7 @@ class Applier:
             return await self._met(wish)
         return Taken(child=answer, created=True)
 
-    async def _met(self, wish: Wish) -> Taken:
+    async def _met(self, wish: Wish, tries: int = 3) -> Taken:
         """Something of that name exists: go on if it is ours, or may become so."""
         ref, kind = wish.desired.ref, wish.desired.kind
         found = await self._client.get(kind, ref.name, namespace=ref.namespace or None)
@@ -153,11 +159,34 @@ class Applier:
         label = (metadata.get("labels") or {}).get(GRAPH_LABEL)
         if label == wish.graph:
             return await self._changed(wish, metadata["uid"])
-        if wish.policy.mode != "Adopt" or (label and self._lives(label)):
+        if not wish.adopts or (label and self._lives(label)):
             raise RefusedError(_not_ours(wish, found, label))
-        taken = await self._changed(wish, metadata["uid"])
-        others = tuple(name for name in managers(metadata) if name != FIELD_MANAGER)
-        return Taken(child=taken.child, retaken=taken.retaken, previous_managers=others)
+        try:
+            return await self._adopted(wish, found)
+        except FieldConflictError:
+            raise
+        except ConflictError:
+            # Its controller has written on it in between: look again.
+            if tries == 1:
+                raise
+            return await self._met(wish, tries - 1)
+
+    async def _adopted(self, wish: Wish, found: Object) -> Taken:
+        metadata = found["metadata"]
+        annotations = metadata.get("annotations") or {}
+        wish = replace(wish, protected=annotations.get(PRUNE) == "disabled")
+        recreates = wish.policy.recreate == "OnImmutable" and not wish.protected
+        version = await take_over(
+            self._client, wish.desired, found, force=wish.force, may_recreate=recreates
+        )
+        # Of two graphs that adopt the same object, the second one has to see what it is by then.
+        taken = await self._changed(replace(wish, version=version), metadata["uid"])
+        return Taken(
+            child=taken.child,
+            retaken=taken.retaken,
+            adopted=True,
+            previous_managers=previous_managers(metadata),
+        )
 
     async def _changed(self, wish: Wish, uid: str) -> Taken:
         try:
@@ -215,7 +244,7 @@ class Applier:
 
     async def _send(self, wish: Wish, uid: str, how: Write) -> Child:
         ref, kind = wish.desired.ref, wish.desired.kind
-        body = _encoder.encode(wish.desired.with_precondition(uid))
+        body = _encoder.encode(wish.desired.with_precondition(uid, wish.version))
         answer = await self._client.apply_bytes(
             kind, ref.name, body, how, namespace=ref.namespace or None
         )
@@ -240,8 +269,10 @@ class _Answered(msgspec.Struct, frozen=True):
 def _not_ours(wish: Wish, found: Object, label: str | None) -> Problem:
     others = ", ".join(managers(found["metadata"])) or "nobody that is known"
     owner = f"belongs to another graph ({GRAPH_LABEL}={label})" if label else "is not of a graph"
+    way_out = "remove it from that graph first"
+    if not wish.adopts:
+        way_out = "remove it, remove it from that graph, or set applyPolicy.mode to Adopt"
     return Problem(
         reasons.ALREADY_EXISTS,
-        f"{wish.desired.ref} exists already and {owner}; managed by {others}: remove it, remove it "
-        "from that graph, or set applyPolicy.mode to Adopt",
+        f"{wish.desired.ref} exists already and {owner}; managed by {others}: {way_out}",
     )

@@ -37,9 +37,11 @@ class Desired:
     kind: Kind
     body: Object
 
-    def with_precondition(self, uid: str) -> Object:
+    def with_precondition(self, uid: str, version: str = "") -> Object:
         """The body for that object and no other, or, without a UID, for none that exists."""
         condition = {"uid": uid} if uid else {"resourceVersion": CREATE_ONLY}
+        if uid and version:
+            condition["resourceVersion"] = version
         return self.body | {"metadata": self.body["metadata"] | condition}
 
 

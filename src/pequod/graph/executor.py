@@ -6,30 +6,28 @@ longer lets us, does the pass end early: more of the same would not help.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Protocol
 
 import structlog
 from prometheus_client import Counter, Histogram
 
 from pequod.api import reasons
-from pequod.api.graph import Node
 from pequod.base.tasks import end
 from pequod.evaluator.errors import EvaluationError
 from pequod.graph import advance
 from pequod.graph.advance import Act, Decision, Moment, Situation
 from pequod.graph.applying import Applier, DeletingError, RefusedError, Wish
-from pequod.graph.child import Child
-from pequod.graph.desired import Desired
-from pequod.graph.model import Plan, Ref
+from pequod.graph.filling import Source, filled
+from pequod.graph.members import Member, View, dependents, takers
+from pequod.graph.model import Plan
+from pequod.graph.ownership import leaves_replicas
 from pequod.graph.probes import Probes
 from pequod.graph.problems import explained
 from pequod.graph.record import Problem, Record
 from pequod.graph.run import Run
 from pequod.kube.errors import FencedError
-from pequod.kube.kinds import Kind
 
 AT_ONCE = 16
 """Nodes of one graph that are worked on at the same time: no graph takes all connections."""
@@ -54,43 +52,14 @@ _seconds = Histogram(
 _log = structlog.get_logger()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """A node with everything that its apply needs."""
-
-    node: Node
-    kind: Kind
-    ref: Ref
-    digest: str
-    """Of what it asks for."""
-    body: Callable[[], Awaitable[Desired]]
-    """What is sent for it; made when it is sent, since its sensitive part is read for that."""
-    sensitive: bool = False
-    also_after: tuple[str, ...] = ()
-    """Nodes that it has to wait for besides those that it names."""
-
-    @property
-    def after(self) -> tuple[str, ...]:
-        """Everything that must be ready before it is applied."""
-        return (*self.node.depends_on, *self.also_after)
-
-
-class View(Protocol):
-    """What is known of live objects."""
-
-    def get(self, member: Member) -> Child | None:
-        """The object of a node; None when there is none that is known to be the graph's."""
-
-    def put(self, member: Member, child: Child) -> None:
-        """The object of a node as an answer has just shown it."""
-
-
 @dataclass(slots=True)
 class Outcome:
     """What a pass over a graph has done, and what is left."""
 
     applied: list[str] = field(default_factory=list)
     """Nodes whose objects were written."""
+    adopted: list[str] = field(default_factory=list)
+    """Those of them whose objects existed before, and have joined the graph."""
     ready: list[str] = field(default_factory=list)
     unready: dict[str, str] = field(default_factory=dict)
     failed: dict[str, Problem] = field(default_factory=dict)
@@ -98,6 +67,8 @@ class Outcome:
     unhealthy: dict[str, Problem] = field(default_factory=dict)
     waiting: list[str] = field(default_factory=list)
     """Nodes that were not applied yet."""
+    lacking: dict[str, str] = field(default_factory=dict)
+    """Those of them that wait for a value of another node, and which."""
     wake: float | None = None
     """When to look again at the latest, by the loop's clock."""
     unwatched: tuple[str, ...] = ()
@@ -139,7 +110,10 @@ class Execution:
         self._given_up = False
         self._did: set[tuple[str, Act]] = set()
         self._may_write = False
-        self._dependents = _dependents(members)
+        self._dependents = dependents(members)
+        self._takers = takers(members)
+        self._parked: set[str] = set()
+        """Nodes that wait until what they take values from is not worked on any more."""
         self._ready = {id_ for id_, member in members.items() if self._stage(member) == "ready"}
         self._lacks = {
             id_: {other for other in member.after if other not in self._ready}
@@ -182,18 +156,40 @@ class Execution:
 
     def _look_at(self, member: Member) -> None:
         id_ = member.node.id
-        decision = advance.decide(self._situation(member), _now())
+        self._parked.discard(id_)
+        seen = self._situation(member)
+        decision = advance.decide(seen, _now())
         self._settle(member)
         if decision.wake is not None:
             self._wakes.append(decision.wake)
+        if decision.act is Act.FILL and self._is_early(member):
+            self._parked.add(id_)
+            return
         if decision.act is Act.REST:
+            self._tell_takers(id_)
             return
         if self._is_premature(id_, decision.act):
             self._wakes.append(_now().clock + AGAIN)
+            self._tell_takers(id_)
             return
         self._did.add((id_, decision.act))
-        task = asyncio.create_task(self._act(member, decision), name=f"node {id_}")
+        task = asyncio.create_task(self._act(member, decision, seen.digest), name=f"node {id_}")
         self._tasks[task] = id_
+
+    def _is_early(self, member: Member) -> bool:
+        """Whether something that a node takes values from is about to be looked at, or changed."""
+        running = set(self._tasks.values())
+        return any(
+            id_ in running or id_ in self._line or id_ in self._parked for id_ in member.sources
+        )
+
+    def _tell_takers(self, id_: str) -> None:
+        """Nothing more is done about a node for now: look at those that take values from it."""
+        running = set(self._tasks.values())
+        changed = any((id_, act) in self._did for act in Act)
+        for other in self._takers.get(id_, ()):
+            if (changed or other in self._parked) and other not in running:
+                self._line[other] = None
 
     def _is_premature(self, id_: str, act: Act) -> bool:
         """Whether something waits for another pass.
@@ -226,12 +222,14 @@ class Execution:
             if ready and not self._given_up and other not in running:
                 self._line[other] = None
 
-    async def _act(self, member: Member, decision: Decision) -> None:
-        """Do one thing for one node; what goes wrong is the node's."""
+    async def _act(self, member: Member, decision: Decision, digest: str) -> None:
+        """Do one thing for one node; what goes wrong is the node's, and of what it asked for."""
         record = self._record(member)
         try:
             if decision.act is Act.APPLY:
-                await self._apply(member, record, decision)
+                await self._apply(member, record, decision, digest)
+            elif decision.act is Act.FILL:
+                await self._fill(member, record)
             elif decision.act is Act.ASK:
                 await self._ask(member, record)
             else:
@@ -239,25 +237,31 @@ class Execution:
         except RefusedError as error:
             if error.lost:
                 self._run.inventory.forget_uid(record.ref_id)
-            self._refused(member, record, error.problem)
+            self._refused(record, error.problem, digest)
         except DeletingError:
             record.details = "waits until the object that is being deleted is gone"
             self._run.inventory.forget_uid(record.ref_id)
-            self._refused(member, record, Problem(reasons.CONFLICT, record.details, transient=True))
+            going = Problem(reasons.CONFLICT, record.details, transient=True)
+            self._refused(record, going, digest)
         except FencedError:
             raise
         except Exception as error:  # noqa: BLE001 -- one node's failure is nobody else's
             _log.warning("node failed", node=member.node.id, error=type(error).__name__)
             problem = explained(error, member.ref, sensitive=member.sensitive)
-            self._refused(member, record, problem)
+            self._refused(record, problem, digest)
 
-    async def _apply(self, member: Member, record: Record, decision: Decision) -> None:
+    async def _apply(self, member: Member, record: Record, decision: Decision, digest: str) -> None:
         inventory, clock = self._run.inventory, _now().clock
         uid = inventory.uid(record.ref_id)
         child = self._view.get(member)
-        ours = record.desired == member.digest
+        ours = record.desired == digest
+        if record.filled is not None and record.filled.values is None:
+            await self._fill(member, record)
+            if record.filled.digest != digest:
+                return
+        wanted = await member.body()
         wish = Wish(
-            desired=await member.body(),
+            desired=wanted,
             graph=self._run.graph,
             policy=member.node.apply_policy,
             uid=uid,
@@ -265,16 +269,26 @@ class Execution:
             ours=ours,
             may_retake=record.retakes_left(clock) > 0,
             protected=child is not None and child.protected,
-            lets_replicas_go=not ours and _lets_replicas_go(member.node, child),
+            lets_replicas_go=not ours
+            and child is not None
+            and child.owns_replicas
+            and leaves_replicas(wanted),
             sensitive=member.sensitive,
+            adopts=member.adopts,
         )
         taken = await self._applier.apply(wish)
         inventory.learn(record.ref_id, taken.child.metadata.uid)
         self._view.put(member, taken.child)
-        if taken.previous_managers:
-            record.previous_managers = taken.previous_managers
-        advance.applied(record, member.digest, taken.child, _now(), before=child, uid=uid)
+        if taken.adopted:
+            record.knows_managers(taken.previous_managers)
+            self.outcome.adopted.append(member.node.id)
+        elif taken.created:
+            record.previous_managers = ()
+        advance.applied(record, digest, taken.child, _now(), before=child, uid=uid)
         self.outcome.applied.append(member.node.id)
+
+    async def _fill(self, member: Member, record: Record) -> None:
+        record.filled = await filled(member, self._sources(member), self._probes)
 
     async def _ask(self, member: Member, record: Record) -> None:
         child = self._view.get(member)
@@ -286,8 +300,8 @@ class Execution:
             text = f"{member.ref}: its expression was not evaluated: {error}; it is tried again"
             raise RefusedError(Problem(error.reason, text, transient=True)) from error
 
-    def _refused(self, member: Member, record: Record, problem: Problem) -> None:
-        advance.refused(record, member.digest, problem, _now())
+    def _refused(self, record: Record, problem: Problem, digest: str) -> None:
+        advance.refused(record, digest, problem, _now())
         self._wakes.append(record.retry_at)
         if problem.reason in _GIVE_UP:
             self._given_up = True
@@ -296,15 +310,31 @@ class Execution:
     def _situation(self, member: Member) -> Situation:
         node = member.node
         record = self._record(member)
+        unread, digest = False, member.asks_for(record)
+        if member.template is not None:
+            versions = {id_: one.version for id_, one in self._sources(member).items()}
+            if unread := record.filled is None or not record.filled.covers(member.digest, versions):
+                digest = f"{member.digest} of {versions}"
         return Situation(
             record=record,
             policy=node.apply_policy,
             predicates=node.ready_when,
             uid=self._run.inventory.uid(record.ref_id),
-            digest=member.digest,
+            digest=digest,
             child=self._view.get(member),
+            mirror=self._mirror(member),
+            unread=unread,
             blocked_by=tuple(id_ for id_ in member.after if id_ in self._lacks[node.id]),
         )
+
+    def _sources(self, member: Member) -> dict[str, Source]:
+        """What a node takes values from, as far as it is known."""
+        found = {}
+        for id_ in member.sources:
+            source = self._members.get(id_)
+            child = self._view.get(source) if source is not None else None
+            found[id_] = Source(source, child)
+        return found
 
     def _record(self, member: Member) -> Record:
         return self._run.record(member.node.id, member.ref.id)
@@ -319,9 +349,17 @@ class Execution:
             record=record,
             policy=member.node.apply_policy,
             uid=self._run.inventory.uid(record.ref_id),
-            digest=member.digest,
+            digest=member.asks_for(record),
             child=None,
+            mirror=self._mirror(member),
         )
+
+    def _mirror(self, member: Member) -> str | None:
+        """How an object differs that is only mirrored."""
+        if not member.mirrored:
+            return None
+        known = self._run.compared.get(member.ref.id)
+        return known.differs if known is not None else "how it differs is not known yet"
 
     def _summed_up(self) -> Outcome:
         outcome = self.outcome
@@ -331,6 +369,7 @@ class Execution:
                 continue
             record = self._record(member)
             record.forget_lapse()
+            record.forget_bulk()
             stage = self._stage(member)
             _nodes.labels(stage).inc()
             match stage:
@@ -344,33 +383,11 @@ class Execution:
                     outcome.unhealthy[id_] = record.problem
                 case _:
                     outcome.waiting.append(id_)
+                    if record.filled is not None and record.filled.lacks:
+                        outcome.lacking[id_] = record.details
         outcome.wake = min(self._wakes, default=None)
         return outcome
 
 
-def _dependents(members: Mapping[str, Member]) -> dict[str, list[str]]:
-    """Who waits for each node."""
-    found: dict[str, list[str]] = {}
-    for id_, member in members.items():
-        for other in member.after:
-            found.setdefault(other, []).append(id_)
-    return found
-
-
 def _now() -> Moment:
     return Moment(asyncio.get_running_loop().time(), datetime.now(UTC))
-
-
-_SCALED = frozenset({("apps/v1", kind) for kind in ("Deployment", "StatefulSet", "ReplicaSet")})
-
-
-def _lets_replicas_go(node: Node, child: Child | None) -> bool:
-    """Whether an apply would take the number of replicas away instead of leaving it."""
-    spec = node.object.get("spec")
-    return (
-        (node.object.get("apiVersion"), node.object.get("kind")) in _SCALED
-        and child is not None
-        and child.owns_replicas
-        and isinstance(spec, dict)
-        and "replicas" not in spec
-    )

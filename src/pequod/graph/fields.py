@@ -15,6 +15,8 @@ from pequod.kube.objects import MISFITS
 Fields = Mapping[str, Any]
 """A tree in the form of FieldsV1: `f:name`, `k:{…}`, `v:…`, `i:0`, and `.` for the item itself."""
 
+BEFORE_FIRST_APPLY = "before-first-apply"
+"""Whom the API server takes for the manager of fields that it has no record of."""
 _MISSING = object()
 
 
@@ -42,6 +44,19 @@ def managers(metadata: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(name) for name in found if name))
 
 
+def previous_managers(metadata: Mapping[str, Any]) -> tuple[str, ...]:
+    """Who managed an object before us; controllers and ourselves only when it was nobody else.
+
+    Controllers write to sub-resources: the status, the scale.
+    """
+    entries = metadata.get("managedFields")
+    listed = entries if isinstance(entries, list) else []
+    plain = [one for one in listed if isinstance(one, dict) and not one.get("subresource")]
+    known = managers({"managedFields": plain})
+    others = tuple(name for name in known if name != FIELD_MANAGER)
+    return others or known or managers(metadata) or (BEFORE_FIRST_APPLY,)
+
+
 def owns(fields: list[Fields], *path: str) -> bool:
     """Whether a field is among ours."""
     for tree in fields:
@@ -59,6 +74,12 @@ def projected(object_: Mapping[str, Any], fields: Fields) -> list[Any]:
     A field of ours that is gone is told apart from one that is null.
     """
     return [[path, value] for path, value in _walk(object_, fields, "")]
+
+
+def item_at(value: Any, step: str) -> Any:  # noqa: ANN401 -- any JSON
+    """What one step leads to; None when there is nothing."""
+    found = _at(value, step)
+    return None if found is _MISSING else found
 
 
 def _walk(value: Any, fields: Fields, path: str) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 -- any JSON

@@ -2,19 +2,21 @@
 
 What the schema of the API cannot say is checked here: ids that are unique, dependencies that exist
 and do not go round in circles, objects that are named once and bring nothing that is not theirs to
-bring.
+bring. Whoever takes values from another node depends on it, without having to say so.
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 import msgspec
 
 from pequod.api.graph import MAX_NODES, Node
+from pequod.graph import values
 from pequod.graph.dag import CycleFoundError, levels, ordered, reversed_edges
+from pequod.graph.values import Template
 
 GRAPH_LABEL = "pequod.io/graph"
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
@@ -83,6 +85,15 @@ class Plan:
     size: int = 0
     """Bytes that the nodes take."""
     warnings: tuple[str, ...] = ()
+    edges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Each node, and those that it depends on: that it names, or takes values from."""
+    templates: Mapping[str, Template] = field(default_factory=dict)
+    """Where values of others stand in the objects of nodes, for those that have such places."""
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The nodes that others take values from."""
+        return frozenset(id_ for one in self.templates.values() for id_ in one.sources)
 
     def __iter__(self) -> Iterator[Node]:
         return (self.nodes[id_] for id_ in self.order)
@@ -94,16 +105,19 @@ class Plan:
 
 def checked(nodes: Sequence[Node]) -> Plan:
     """The plan of a graph; raises InvalidGraphError with everything that is wrong."""
+    templates = {node.id: made for node in nodes if (made := values.template(node.object))}
     problems = [*_ids(nodes), *_dependencies(nodes), *_objects(nodes)]
+    problems += values.problems(nodes, templates)
     size = len(msgspec.json.encode(nodes))
     problems += _sizes(nodes, size)
-    edges = {node.id: node.depends_on for node in nodes}
+    edges = {node.id: _needed(node, templates.get(node.id)) for node in nodes}
     order: tuple[str, ...] = ()
     try:
         order = ordered(edges)
     except CycleFoundError as error:
+        ways = "dependsOn or ${nodes.…}" if templates.keys() & set(error.cycle) else "dependsOn"
         problems.append(
-            f"nodes wait for each other in a circle: {error}; remove one dependsOn of these"
+            f"nodes wait for each other in a circle: {error}; remove one {ways} of these"
         )
     if problems:
         raise InvalidGraphError(problems)
@@ -114,7 +128,16 @@ def checked(nodes: Sequence[Node]) -> Plan:
         levels=levels(edges),
         size=size,
         warnings=tuple(_warnings(nodes, size)),
+        edges=edges,
+        templates=templates,
     )
+
+
+def _needed(node: Node, template: Template | None) -> tuple[str, ...]:
+    """Those that a node depends on; that it takes values from itself is told as such."""
+    sources = template.sources if template is not None else ()
+    others = (id_ for id_ in sources if id_ != node.id)
+    return tuple(dict.fromkeys((*node.depends_on, *others)))
 
 
 def _ids(nodes: Sequence[Node]) -> Iterator[str]:
@@ -177,7 +200,7 @@ def _metadata(node: Node) -> Mapping[str, Any]:
 def _objects(nodes: Sequence[Node]) -> Iterator[str]:
     seen: dict[tuple[str, str, str, str], str] = {}
     for node in nodes:
-        yield from (f"node {node.id}: {problem}" for problem in _object(node))
+        yield from (f"node {node.id}: {problem}" for problem in object_problems(node))
         metadata = _metadata(node)
         group = str(node.object.get("apiVersion", "")).rpartition("/")[0]
         place = (
@@ -190,7 +213,8 @@ def _objects(nodes: Sequence[Node]) -> Iterator[str]:
             yield f"nodes {other} and {node.id} are the same object: remove one of them"
 
 
-def _object(node: Node) -> Iterator[str]:
+def object_problems(node: Node) -> Iterator[str]:
+    """Why the object of a node cannot be applied, before or after values were filled in."""
     object_ = node.object
     api_version, kind = object_.get("apiVersion"), object_.get("kind")
     metadata = object_.get("metadata")
@@ -247,8 +271,6 @@ def _shape(object_: Mapping[str, Any]) -> Iterator[str]:
         yield f"the object is larger than {_kib(MAX_OBJECT_BYTES)} KiB"
     if _too_deep(object_, MAX_DEPTH):
         yield f"the object is nested deeper than {MAX_DEPTH} levels"
-    if any("${nodes." in text for text in _strings(object_)):
-        yield "values of other nodes (${nodes.…}) cannot be filled in yet"
 
 
 def _too_deep(value: object, left: int) -> bool:
@@ -256,15 +278,3 @@ def _too_deep(value: object, left: int) -> bool:
         return True
     inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
     return any(_too_deep(one, left - 1) for one in inner if isinstance(one, (dict, list)))
-
-
-def _strings(value: object) -> Iterator[str]:
-    todo = [value]
-    while todo:
-        one = todo.pop()
-        if isinstance(one, str):
-            yield one
-        elif isinstance(one, dict):
-            todo += one.values()
-        elif isinstance(one, list):
-            todo += one

@@ -1,9 +1,11 @@
-"""Predicates that need more than what is kept of an object: it is read, in the tenant's name."""
+"""Questions that need more than what is kept of an object: it is read, in the tenant's name."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from pequod.api.graph import Node
+from pequod.base.flights import Flights
 from pequod.evaluator.answers import CelAnswer
 from pequod.graph import podfailures
 from pequod.graph.child import Child
@@ -15,6 +17,8 @@ from pequod.kube.kinds import PODS, Kind
 from pequod.kube.objects import Object
 
 _MOST_PODS = 20
+_MOST_KEPT = 32
+"""Objects that are kept for those who ask for them later in the same pass."""
 _WITH_PODS = frozenset(
     {
         ("apps", "Deployment"),
@@ -67,6 +71,8 @@ class Probes:
         self._client = client
         self._cel = cel
         self._owner = owner
+        self._read: dict[tuple[Ref, str], Object | None] = {}
+        self._reading: Flights[Object | None] = Flights()
 
     async def answers(self, subject: Subject, child: Child) -> dict[str, Answer]:
         """What the expressions of a node say of its live object as it is now.
@@ -89,6 +95,41 @@ class Probes:
             text: Answer(version, _readiness(text, one, hidden=subject.sensitive))
             for text, one in zip(expressions, found, strict=True)
         }
+
+    async def live(self, subject: Subject, child: Child) -> Object | None:
+        """The live object of a node, read once for each version of it; None when it is gone.
+
+        Another object of the same name is not the node's.
+        """
+        version = (subject.ref, child.metadata.resource_version)
+        if version in self._read:
+            found = self._read[version]
+        else:
+            found = await self._reading.share(version, partial(self._found, subject))
+            self._read[version] = found
+            if len(self._read) > _MOST_KEPT:
+                del self._read[next(iter(self._read))]
+        if found is None or found["metadata"].get("uid") != child.metadata.uid:
+            return None
+        return found
+
+    async def _found(self, subject: Subject) -> Object | None:
+        ref = subject.ref
+        try:
+            return await self._client.get(subject.kind, ref.name, namespace=ref.namespace or None)
+        except NotFoundError:
+            return None
+
+    async def evaluated(
+        self, expressions: Sequence[str], variables: Mapping[str, Any]
+    ) -> tuple[CelAnswer, ...] | None:
+        """The values of expressions; None when nobody can evaluate them here.
+
+        Raises EvaluationError when they could not be asked for.
+        """
+        if self._cel is None:
+            return None
+        return await self._cel.cel(expressions, variables, owner=self._owner)
 
     async def explanation(self, subject: Subject) -> str:
         """What the pods of a workload say about why it is not ready; empty when they say nothing.

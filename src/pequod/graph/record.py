@@ -4,25 +4,30 @@ A record is made from a status and goes back into it; what it holds besides (ret
 probes) may be lost with the process.
 """
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pequod.api.graph import NodeDigests, NodeStatus
 from pequod.api.reasons import Reason
 from pequod.base.logs import one_line
 from pequod.graph.readiness import Answer
+from pequod.kube.client import FIELD_MANAGER
 
 Phase = Literal["Pending", "Applied", "Ready", "Error", "Adopted"]
 
 LEGAL: dict[Phase, frozenset[Phase]] = {
     "Pending": frozenset({"Applied", "Error", "Adopted"}),
-    "Applied": frozenset({"Ready", "Error", "Pending"}),
-    "Ready": frozenset({"Applied", "Error", "Pending"}),
+    "Applied": frozenset({"Ready", "Error", "Pending", "Adopted"}),
+    "Ready": frozenset({"Applied", "Error", "Pending", "Adopted"}),
     "Error": frozenset({"Pending", "Applied", "Adopted"}),
-    "Adopted": frozenset({"Pending", "Error"}),
+    "Adopted": frozenset({"Pending", "Error", "Applied"}),
 }
-"""Where a node may go from where it is: ready is only what was applied."""
+"""Where a node may go from where it is: ready is only what was applied.
+
+Adopted is what is only mirrored; a graph may change its mind about that in both directions.
+"""
 
 LONGEST_TEXT = 512
 RETAKES = 3
@@ -48,6 +53,42 @@ class Problem:
     """Whether it was the apply that failed, rather than the object afterwards."""
 
 
+Versions = Mapping[str, str | None]
+"""The resource versions of objects that values are taken from, by the ids of their nodes.
+
+Empty where there is no object, None where that is not known.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """What values of other nodes have made of what a node asks for."""
+
+    of: str
+    """Digest of what they were filled into."""
+    known: Versions
+    """The objects as they were known when they were read."""
+    read: Versions = field(default_factory=dict)
+    """The same as they turned out to be: what is heard may lag behind."""
+    digest: str = ""
+    """Of what the node asks for; empty when that is not known."""
+    values: Mapping[str, Any] | None = None
+    """By the texts of their expressions; None when there are none, or none that were kept."""
+    bulky: bool = False
+    """Whether the values take too much room to be kept: they are read again when needed."""
+    lacks: str = ""
+    """Which value is not there yet, for a person."""
+    problem: Problem | None = None
+    """What is wrong with an expression, or with what it yields."""
+
+    def covers(self, of: str, now: Versions) -> bool:
+        """Whether the objects are those that were read; what is not known has not changed."""
+        return of == self.of and all(
+            version is None or version in {self.known.get(id_), self.read.get(id_)}
+            for id_, version in now.items()
+        )
+
+
 @dataclass(slots=True)
 class Record:
     """One node, as far as it has come."""
@@ -68,6 +109,9 @@ class Record:
     waits_since: float = 0.0
     """When it began to wait for its readiness, by the loop's clock."""
     previous_managers: tuple[str, ...] = ()
+    """Who managed the object before it joined the graph, or manages it still if it is mirrored."""
+    current: bool = False
+    """Whether an object that is only mirrored is ready."""
     failures: int = 0
     failed_digest: str = ""
     """What was asked for when it last failed."""
@@ -76,6 +120,8 @@ class Record:
     answers: dict[str, Answer] = field(default_factory=dict)
     explanation: str | None = None
     """What its pods say about why it is not ready; None until they were asked."""
+    filled: Filled | None = None
+    """What values of other nodes have come to; None when there are none, or until they are read."""
 
     def moves(self, to: Phase, now: datetime) -> None:
         """Be in a phase; only legal ways lead there."""
@@ -94,6 +140,11 @@ class Record:
         """What it was before it lapsed does not count any more: it is another object, or told."""
         self.ready_since = None
 
+    def forget_bulk(self) -> None:
+        """Keep no more of what was filled in than is worth its room between passes."""
+        if self.filled is not None and self.filled.bulky:
+            self.filled = replace(self.filled, values=None)
+
     def repairs(self, now: float) -> int:
         """How often what was applied has been undone lately."""
         self.retakes = [at for at in self.retakes if now - at < RETAKE_WINDOW]
@@ -102,6 +153,15 @@ class Record:
     def retakes_left(self, now: float) -> int:
         """How often our fields may still be taken back."""
         return RETAKES - self.repairs(now)
+
+    def knows_managers(self, names: Iterable[str]) -> bool:
+        """Remember who managed the object, ourselves only if nobody else; whether that is news."""
+        found = [name[:128] for name in names]
+        if self.previous_managers and set(found) == {FIELD_MANAGER}:
+            return False
+        known = tuple(dict.fromkeys((*self.previous_managers, *found)))
+        news, self.previous_managers = known[:16] != self.previous_managers, known[:16]
+        return news
 
     @property
     def apply_failed(self) -> bool:
@@ -130,7 +190,8 @@ def restored(status: NodeStatus, *, ref_id: str, clock: float, now: datetime) ->
     """
     digests = status.digests or NodeDigests()
     since = status.last_transition_time or now
-    waited = max((now - since).total_seconds(), 0.0)
+    # How long what is mirrored has not been ready, its phase does not say.
+    waited = 0.0 if status.phase == "Adopted" else max((now - since).total_seconds(), 0.0)
     return Record(
         ref_id=ref_id,
         phase=status.phase,

@@ -292,4 +292,4 @@ class Removal:
 def _with_dependencies(plan: Plan | None) -> frozenset[str]:
     if plan is None:
         return frozenset()
-    return frozenset(node.id for node in plan if node.depends_on)
+    return frozenset(id_ for id_, others in plan.edges.items() if others)

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from pequod.api.graph import InventoryEntry, Node, NodeStatus
+from pequod.graph.adopt import Adoption
 from pequod.graph.child import Child
 from pequod.graph.inventory import Inventory
 from pequod.graph.model import Plan, Ref, checked
@@ -17,6 +18,18 @@ class Polled:
 
     at: float
     child: Child | None
+
+
+@dataclass(frozen=True, slots=True)
+class Compared:
+    """How an object differed when it was last compared with what its node asks for."""
+
+    version: str
+    """Of the object."""
+    digest: str
+    """Of what was asked for."""
+    differs: str
+    """In words, for a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +94,10 @@ class Run:
     """What was done and not yet told."""
     polled: dict[str, Polled] = field(default_factory=dict)
     """Objects that cannot be watched, as they were when they were last asked for."""
+    compared: dict[str, Compared] = field(default_factory=dict)
+    """Objects that are only mirrored, or whose adoption is rehearsed."""
+    adoption: Adoption | None = None
+    """What is known of the objects that join the graph."""
     judged: dict[str, Judged] = field(default_factory=dict)
     """What was found out about each node of this generation."""
     before: int = 0
@@ -98,8 +115,8 @@ class Run:
             self._plan = (generation, made.over(()))
             self.records = {id_: self.records.get(id_) or Record() for id_ in made.order}
             for record in self.records.values():
-                # Whatever has failed may be what was changed.
-                record.retry_at = 0.0
+                # Whatever has failed, or was filled in, may be what was changed.
+                record.retry_at, record.filled = 0.0, None
             self.judged.clear()
             self.before = sum(1 for entry in self.inventory if entry.uid)
             return made

@@ -4,7 +4,7 @@ Everything that a caller may want to know of a failure is in the exception (`err
 is cheap: `acting_as` makes another one on the same transport.
 """
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, overload
@@ -274,6 +274,27 @@ class Client:
         path = _written_path(kind, name, how, namespace)
         body = _encoder.encode(patch)
         return await self._write("PATCH", path, kind, body, verb="patch")
+
+    async def json_patch(
+        self,
+        kind: Kind,
+        name: str,
+        operations: Sequence[Mapping[str, Any]],
+        how: Write = PLAIN,
+        *,
+        namespace: str | None = None,
+    ) -> Object:
+        """A JSON patch (RFC 6902); to replace `metadata.resourceVersion` is a precondition."""
+        path = _written_path(kind, name, how, namespace)
+        answer = await self._send(
+            "PATCH",
+            path,
+            kind,
+            verb="patch",
+            body=_encoder.encode(operations),
+            headers=(("Content-Type", "application/json-patch+json"),),
+        )
+        return decoded(answer, Object)
 
     async def replace(self, kind: Kind, object_: Mapping[str, Any], how: Write = PLAIN) -> Object:
         """Replace an object whose resource version we know."""

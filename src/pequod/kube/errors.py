@@ -23,7 +23,7 @@ Each carries a `reason` for the condition that reports it. A caller that treats 
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -35,7 +35,9 @@ from pequod.base.logs import one_line
 from pequod.kube.objects import MISFITS
 
 _LONGEST_MESSAGE = 1024
-_MANAGER = re.compile(r'^conflict with "(?P<manager>.*?)"(?: with subresource "[^"]*")?(?: |$)')
+_MANAGER = re.compile(
+    r'^conflict with "(?P<manager>.*?)"(?: with subresource "(?P<part>[^"]*)")?(?: |$)'
+)
 
 
 class KubeError(Exception):
@@ -176,6 +178,8 @@ class FieldConflict:
 
     manager: str
     field: str
+    part: str = ""
+    """The sub-resource that the manager wrote it through, for example `scale`."""
 
 
 class FieldConflictError(ConflictError):
@@ -186,11 +190,15 @@ class FieldConflictError(ConflictError):
     @property
     def conflicts(self) -> tuple[FieldConflict, ...]:
         """Who manages what."""
-        return tuple(
-            FieldConflict(_manager(cause.message), cause.field)
-            for cause in self.causes
-            if cause.reason == "FieldManagerConflict"
-        )
+        return tuple(_conflict(cause) for cause in self.causes if _is_conflict(cause))
+
+    def with_others(self, but: Callable[[FieldConflict], bool]) -> "FieldConflictError | None":
+        """The same without some of the conflicts; None when there is no other."""
+        left = tuple(one for one in self.causes if _is_conflict(one) and not but(_conflict(one)))
+        if not left:
+            return None
+        details = msgspec.structs.replace(self.details, causes=left)
+        return FieldConflictError(self.code, msgspec.structs.replace(self.status, details=details))
 
 
 class GoneError(ApiError):
@@ -268,6 +276,12 @@ def _seconds(header: str | None) -> float | None:
     return float(header) if header is not None and header.isdecimal() else None
 
 
-def _manager(message: str) -> str:
-    found = _MANAGER.match(message)
-    return found["manager"] if found else message
+def _is_conflict(cause: Cause) -> bool:
+    return cause.reason == "FieldManagerConflict"
+
+
+def _conflict(cause: Cause) -> FieldConflict:
+    found = _MANAGER.match(cause.message)
+    if found is None:
+        return FieldConflict(cause.message, cause.field)
+    return FieldConflict(found["manager"], cause.field, found["part"] or "")

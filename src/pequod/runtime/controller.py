@@ -416,10 +416,13 @@ class Controller(Generic[R]):
         self._queue.add_after(key, min(outcome.after or RESYNC, spread(RESYNC)))
 
     def _conditions(self, found: R) -> Conditions:
+        """What is known of an object, without steps that it has no more."""
+        steps = self._reconciler.steps(found)
+        past = set(type(found).definition.conditions).difference(steps)
         return Conditions(
-            found.status.conditions,
+            [known for known in found.status.conditions if known.type not in past],
             generation=found.metadata.generation,
-            steps=self._reconciler.steps(found),
+            steps=steps,
             now=datetime.now(UTC),
         )
 

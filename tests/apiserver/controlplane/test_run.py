@@ -12,16 +12,22 @@ from clusters import PEQUOD
 from instances import eventually, foreground
 
 
-def test_a_sample_becomes_ready_and_three_commands_are_named(tmp_path: Path) -> None:
+def test_the_samples_become_ready_and_what_to_try_is_said(tmp_path: Path) -> None:
     with foreground(tmp_path / "state", "run", "--node=simulated") as plane:
         plane.wait_until_ready()
         ready = r"Cluster +default +in-cluster +True +Kubernetes v[0-9.]+ with 1 node"
         eventually(lambda: re.search(ready, plane.said) is not None)
         graph = r"ResourceGraph +default +by-hand +Ready +True +4 objects ready"
         eventually(lambda: re.search(graph, plane.said) is not None)
-        assert "Transform      default    hello" in plane.said
-        assert "no controller has looked at it yet" in plane.said
-        assert plane.said.count("kubectl ") >= 3
+        transform = r"Transform +default +hello +Ready +True +4 objects ready"
+        eventually(lambda: re.search(transform, plane.said) is not None)
+        tree = r"Transform/hello  Ready  4 objects ready\n└── ResourceGraph/transform-hello  Ready"
+        eventually(lambda: re.search(tree, plane.said) is not None)
+        assert "Deployment/hello  Ready" in plane.said
+        for word in ("tree", "rollback", "plan"):
+            assert re.search(rf"pequod\S* {word} \S", plane.said), word
+        for word in ("delete service", "patch transform", "describe resourcegraph"):
+            assert f"kubectl {word} " in plane.said
         assert plane.end(signal.SIGINT) == 0
         assert plane.left_behind() == [".lock"]
 

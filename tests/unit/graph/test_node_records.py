@@ -115,6 +115,24 @@ def test_the_time_that_a_node_has_waited_survives_a_restart() -> None:
     assert found.waits_since == pytest.approx(910.0)
 
 
+def test_what_is_mirrored_waits_anew_after_a_restart() -> None:
+    found = again(NodeStatus(phase="Adopted", last_transition_time=NOW - timedelta(days=9)))
+    assert found.waits_since == 1000.0
+
+
+def test_whoever_managed_an_object_is_remembered_once() -> None:
+    record = Record()
+    assert record.knows_managers(["helm", "kubectl"])
+    assert not record.knows_managers(["kubectl"])
+    assert not record.knows_managers(["pequod-operator"]), "by then it is ours already"
+    assert record.knows_managers(["flux"])
+    assert record.previous_managers == ("helm", "kubectl", "flux")
+    assert record.knows_managers([f"{number}-{'x' * 200}" for number in range(99)])
+    assert len(record.previous_managers) == 16
+    assert max(len(name) for name in record.previous_managers) == 128
+    assert not record.knows_managers(["one more"])
+
+
 def test_a_clock_that_went_back_makes_nobody_wait_longer() -> None:
     found = again(NodeStatus(phase="Applied", last_transition_time=NOW + timedelta(hours=1)))
     assert found.waits_since == 1000.0

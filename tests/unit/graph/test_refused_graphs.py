@@ -272,9 +272,12 @@ def test_a_list_is_told_to_become_nodes() -> None:
     accepted(node("it", config() | {"kind": "AllowList", "items": {"a": 1}}))
 
 
-def test_values_of_other_nodes_cannot_be_filled_in_yet() -> None:
+def test_values_of_a_node_that_is_not_there_are_refused_with_place_and_expression() -> None:
     values = [{"deep": ["port ${nodes.db.status.port}"]}]
-    assert "cannot be filled in yet" in problem(config() | {"data": values})
+    assert problem(config() | {"data": values}) == (
+        "${nodes.db.status.port} at data[0].deep[0] mentions db, which is no node of the graph: "
+        "name one, or write $${ for a plain ${"
+    )
     accepted(node("it", config() | {"data": {"a": "${HOME} $(nodes) ${node"}}))
 
 

@@ -60,7 +60,25 @@ def test_a_field_conflict_names_managers_and_fields() -> None:
     assert isinstance(error, FieldConflictError)
     assert error.conflicts[0] == FieldConflict("kubectl", ".data.a")
     assert error.conflicts[2] == FieldConflict("in new words", ".c")
+    assert error.conflicts[1].part == "status"
     assert len(error.conflicts) == 3
+
+
+def test_some_conflicts_may_be_left_out_of_account() -> None:
+    causes = [
+        {
+            "reason": "FieldManagerConflict",
+            "message": f'conflict with "{manager}" using v1',
+            "field": ".data.a",
+        }
+        for manager in ("kubectl", "helm")
+    ]
+    error = api_error(409, body(409, "Conflict", "conflicts", causes=causes))
+    assert isinstance(error, FieldConflictError)
+    left = error.with_others(lambda conflict: conflict.manager == "helm")
+    assert left is not None
+    assert left.conflicts == (FieldConflict("kubectl", ".data.a"),)
+    assert error.with_others(lambda _: True) is None
 
 
 def test_another_object_of_the_same_name_is_a_conflict() -> None:

@@ -4,7 +4,9 @@ First the Secret that its sensitive nodes refer to, then the graph: at no moment
 for what is not there.
 """
 
+import asyncio
 from base64 import b64encode
+from contextlib import suppress
 from dataclasses import dataclass
 
 import msgspec
@@ -18,6 +20,7 @@ from pequod.kube.client import Client, Write
 from pequod.kube.errors import AlreadyExistsError, ConflictError
 from pequod.kube.kinds import SECRETS, Kind
 from pequod.kube.objects import Key, Object
+from pequod.runtime.context import Context
 from pequod.runtime.verdicts import Stalled, Waiting
 
 GRAPHS = Kind.of(ResourceGraph)
@@ -25,6 +28,8 @@ SOURCE_LABEL = "pequod.io/source-uid"
 """On everything that is kept for a source: the source's UID."""
 FINALIZER = "pequod.io/resourcegraph"
 AGAIN = 1.0
+HEARD = 10.0
+"""Seconds after which something that was made should have been heard of."""
 _ABSENT = "1"
 """A resource version that no object has: with it, an apply creates or conflicts."""
 
@@ -76,6 +81,8 @@ class GraphStore:
     def __init__(self, client: Client, graphs: Cache[ResourceGraph]) -> None:
         self._client = client
         self._graphs = graphs
+        self._made: dict[Key, float] = {}
+        """Secrets that were made and not heard of yet, and when."""
 
     def find(self, source: Source) -> ResourceGraph | None:
         """The graph of a source, if there is one; raises a verdict when the name is taken."""
@@ -97,9 +104,14 @@ class GraphStore:
             )
         return found
 
-    async def keep_secret(self, source: Source, made: Compiled) -> None:
-        """Have the sensitive parts where the nodes refer to them."""
-        if not made.secret:
+    async def keep_secret(self, source: Source, made: Compiled, ctx: Context) -> None:
+        """Have the sensitive parts where the nodes refer to them, and hear when they are gone."""
+        key = Key(source.namespace, made.secret)
+        if not made.secret or await ctx.observed(SECRETS, key) is not None:
+            self._made.pop(key, None)
+            return
+        now = asyncio.get_running_loop().time()
+        if now - self._made.get(key, float("-inf")) < HEARD:
             return
         secret = {
             "apiVersion": "v1",
@@ -109,11 +121,10 @@ class GraphStore:
             "immutable": True,
             "data": {id_: b64encode(part).decode() for id_, part in made.sensitive.items()},
         }
-        try:
+        # One that exists is named for its content, which cannot be changed.
+        with suppress(AlreadyExistsError):
             await self._client.create(SECRETS, secret)
-        except AlreadyExistsError:
-            # It is named for its content, which cannot be changed.
-            return
+        self._made[key] = now
 
     async def store(self, source: Source, spec: ResourceGraphSpec) -> ResourceGraph:
         """Have the graph so; no request when it is."""

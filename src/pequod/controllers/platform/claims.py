@@ -12,10 +12,13 @@ INDEX = "claims"
 def claims(graph: ResourceGraph) -> Iterator[str]:
     """The words by which a graph is found that asks for an object.
 
-    Whether a kind has namespaces is not known here: an object is found with and without one.
+    Whether a kind has namespaces is not known here: an object is found with and without one. A
+    graph that mirrors objects asks only for those that it has meant to make.
     """
     namespace = graph.metadata.namespace or ""
     cluster = _cluster(graph)
+    mirrors = graph.spec.adopt is not None and graph.spec.adopt.strategy == "Mirror"
+    intended = {entry.id for entry in graph.status.inventory} if mirrors else set[str]()
     for node in graph.spec.nodes:
         metadata = node.object.get("metadata")
         if node.apply_policy.mode == "Observe" or not isinstance(metadata, dict):
@@ -23,7 +26,9 @@ def claims(graph: ResourceGraph) -> Iterator[str]:
         group = str(node.object.get("apiVersion", "")).rpartition("/")[0]
         kind, name = str(node.object.get("kind", "")), str(metadata.get("name", ""))
         for place in {str(metadata.get("namespace") or namespace), ""}:
-            yield _word(cluster, Ref(group, kind, place, name))
+            ref = Ref(group, kind, place, name)
+            if not mirrors or ref.id in intended:
+                yield _word(cluster, ref)
 
 
 def heir(graph: ResourceGraph, ref: Ref, graphs: Cache[ResourceGraph]) -> str:

@@ -7,7 +7,7 @@ is there. A reference that can move is resolved again after its interval, or whe
 import asyncio
 from base64 import b64decode
 from binascii import Error as BadBase64
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import msgspec
@@ -153,49 +153,38 @@ class Modules:
         before = self._fetches.get(ctx.key)
         asked_for = before is not None and before.wish.requested != wish.requested
         self.forget(ctx.key)
-        work = self._source(wish.reference, ctx.key.namespace, client)
-        task = self._background.start(_run(work), name=f"fetch {ctx.key}")
+        work = fetch_module(self._library, wish.reference, ctx.key.namespace, client)
+        task = self._background.start(work, name=f"fetch {ctx.key}")
         fetch = self._fetches[ctx.key] = _Fetch(wish, task, _clock(), asked_for)
         task.add_done_callback(lambda _task: setattr(fetch, "at", _clock()))
         return fetch
 
-    def _source(
-        self, reference: CueReference, namespace: str, client: Client
-    ) -> Callable[[], Awaitable[Artifact]]:
-        match reference.type:
-            case "inline":
-                return lambda: self._library.inline.resolve(reference.ref)
-            case "configmap":
-                return lambda: self._config_map(reference, namespace, client)
-            case kind:
-                wanted = Reference(type=kind, ref=reference.ref.removeprefix("oci://"))
-                return lambda: self._remote(wanted, reference, namespace, client)
 
-    async def _remote(
-        self, wanted: Reference, reference: CueReference, namespace: str, client: Client
-    ) -> Artifact:
-        credentials = ANONYMOUS
-        if reference.pull_secret_ref is not None:
-            name = reference.pull_secret_ref.name
-            credentials = await _credentials(client, namespace, name)
-        return await self._library.resolver.resolve(wanted, credentials)
-
-    async def _config_map(
-        self, reference: CueReference, namespace: str, client: Client
-    ) -> Artifact:
-        try:
-            found = await client.get(
-                CONFIG_MAPS, reference.ref, namespace=namespace, type=_ConfigMap
-            )
-        except NotFoundError as error:
-            raise _absent(CONFIG_MAPS, namespace, reference.ref) from error
-        binary = {key: b64decode(text) for key, text in found.binary_data.items()}
-        name = f"ConfigMap {namespace}/{reference.ref}"
-        return await configmap.add(self._library.store, name, found.data, binary)
+async def fetch_module(
+    library: Library, reference: CueReference, namespace: str, client: Client
+) -> Artifact:
+    """The module of a reference; what it refers to in its namespace is read by the client."""
+    match reference.type:
+        case "inline":
+            return await library.inline.resolve(reference.ref)
+        case "configmap":
+            return await _config_map(library, reference.ref, namespace, client)
+        case kind:
+            credentials = ANONYMOUS
+            if reference.pull_secret_ref is not None:
+                name = reference.pull_secret_ref.name
+                credentials = await _credentials(client, namespace, name)
+            wanted = Reference(type=kind, ref=reference.ref.removeprefix("oci://"))
+            return await library.resolver.resolve(wanted, credentials)
 
 
-async def _run(work: Callable[[], Awaitable[Artifact]]) -> Artifact:
-    return await work()
+async def _config_map(library: Library, name: str, namespace: str, client: Client) -> Artifact:
+    try:
+        found = await client.get(CONFIG_MAPS, name, namespace=namespace, type=_ConfigMap)
+    except NotFoundError as error:
+        raise _absent(CONFIG_MAPS, namespace, name) from error
+    binary = {key: b64decode(text) for key, text in found.binary_data.items()}
+    return await configmap.add(library.store, f"ConfigMap {namespace}/{name}", found.data, binary)
 
 
 async def _credentials(client: Client, namespace: str, name: str) -> Credentials:

@@ -1,7 +1,7 @@
 """One pass over one graph: who acts, what is allowed, what is intended, then what is done."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
 import msgspec
@@ -10,6 +10,8 @@ from pequod.api import reasons
 from pequod.api.graph import InventoryEntry, Node
 from pequod.api.platform import ACKNOWLEDGE_PRUNE, ResourceGraph
 from pequod.controllers.platform import reporting
+from pequod.controllers.platform.adopting import Adopting
+from pequod.controllers.platform.adoptions import Rehearsing
 from pequod.controllers.platform.identity import Actor
 from pequod.controllers.platform.preparing import (
     Preparation,
@@ -21,9 +23,11 @@ from pequod.controllers.platform.removing import Scene, still_there
 from pequod.controllers.platform.targets import Target
 from pequod.controllers.platform.views import POLL, LiveView
 from pequod.graph.access import Need, described
+from pequod.graph.adopt import Adoption
 from pequod.graph.advance import unusable
 from pequod.graph.applying import Applier
 from pequod.graph.executor import Execution, Outcome
+from pequod.graph.members import Member
 from pequod.graph.model import Plan, Ref
 from pequod.graph.probes import Cel, Probes
 from pequod.graph.prune import braked
@@ -70,6 +74,26 @@ class GraphPass:
         require_reach(prepared)
         return prepared
 
+    async def adopt(self, prepared: Prepared) -> Adoption | None:
+        """Find out which nodes are objects that exist already; raises a verdict for a dry run."""
+        adopting = Adopting(
+            graph=self.graph,
+            run=self.run,
+            plan=self.plan,
+            actor=self.actor,
+            reach=self.reach,
+            require=self._require,
+        )
+        spec = self.graph.spec.adopt
+        if spec is not None and (spec.strategy == "Mirror" or spec.dry_run):
+            # Objects of others are read in every pass, whether something is written or not.
+            await self.scene.answerable()
+        adoption = await adopting.adopt(prepared)
+        if spec is not None and spec.dry_run and adoption is not None:
+            rehearsing = Rehearsing(run=self.run, actor=self.actor, lives=self.lives)
+            await rehearsing.rehearse(adoption, prepared)
+        return adoption
+
     async def execute(self, prepared: Prepared) -> Outcome:
         """Write the intent down, then bring every node as far as it comes now."""
         kinds = prepared.kinds()
@@ -82,12 +106,14 @@ class GraphPass:
         self._let_go_of_observed(prepared)
         execution = self._execution(prepared, view)
         if execution.has_work():
-            await self.scene.answerable()
             await self._require_rights(prepared)
             await self._intend(prepared)
+        mirrored = self._mirrored(prepared)
         outcome = await execution.run()
         self._note(outcome, prepared)
-        if polled:
+        run = self.run
+        reporting.note_mirrored(run, [r for r in self._mirrored(prepared) if r not in mirrored])
+        if polled or (run.adoption is not None and run.adoption.open):
             outcome.wake_by(POLL)
         if any(not problem.transient for problem in prepared.unusable.values()):
             outcome.wake_by(UNUSABLE_AGAIN)
@@ -98,7 +124,8 @@ class GraphPass:
         """Hear of everything that the graph has, and had: what is pruned is watched until then."""
         stale = await self.scene.kinds_of(self._stale(prepared))
         asks = any(one.type == "CEL" for node in self.plan for one in node.ready_when)
-        self.target.children.need(self.run.graph, kinds | stale, every_change=asks)
+        every = asks or bool(self.plan.sources)
+        self.target.children.need(self.run.graph, kinds | stale, every_change=every)
 
     def _execution(self, prepared: Prepared, view: LiveView) -> Execution:
         client, children = self.actor.client, self.target.children
@@ -113,11 +140,17 @@ class GraphPass:
 
     async def _require_rights(self, prepared: Prepared) -> None:
         """Everything that the identity lacks, found before the first write."""
+        sources = self.plan.sources
         needs = {
             Need(verb, member.kind.group, member.kind.plural, member.ref.namespace, member.ref.name)
-            for member in prepared.members.values()
-            for verb in _verbs(member.node)
+            for id_, member in prepared.members.items()
+            for verb in _verbs(member, read=id_ in sources)
         }
+        await self._require(needs)
+
+    async def _require(self, needs: Iterable[Need]) -> None:
+        """Be sure that the identity may do something; raises a verdict with all that it may not."""
+        await self.scene.answerable()
         denied = await self.target.access.denied(self.actor.client, self.actor.who, needs)
         if denied:
             self.target.access.forget(self.actor.who)
@@ -155,9 +188,17 @@ class GraphPass:
             once = self.plan.nodes[id_].apply_policy.mode == "Create"
             unusable(self.run.records[id_], problem, reporting.now(), once=once)
         outcome.failed |= prepared.unusable
-        reporting.note_applied(self.run, [prepared.members[id_].ref for id_ in outcome.applied])
+        adopted, members = {*outcome.adopted}, prepared.members
+        reporting.note_adopted(self.run, [members[id_].ref for id_ in outcome.adopted])
+        new = [id_ for id_ in outcome.applied if id_ not in adopted]
+        reporting.note_applied(self.run, [members[id_].ref for id_ in new])
         if any(one.reason == reasons.FORBIDDEN for one in outcome.failed.values()):
             self.target.access.forget(self.actor.who)
+
+    def _mirrored(self, prepared: Prepared) -> list[Ref]:
+        """Objects that are there and stay with others."""
+        members = [one for one in prepared.members.values() if one.mirrored]
+        return [m.ref for m in members if self.run.records[m.node.id].phase == "Adopted"]
 
     def _stale(self, prepared: Prepared) -> list[InventoryEntry]:
         """What no node asks for any more."""
@@ -219,10 +260,13 @@ class GraphPass:
         return hashlib.sha256(body).hexdigest()[:16]
 
 
-def _verbs(node: Node) -> tuple[str, ...]:
-    asks = any(one.type == "CEL" for one in node.ready_when)
+def _verbs(member: Member, *, read: bool) -> tuple[str, ...]:
+    """What is done to the object of a node; `read` when others take values from it."""
+    node = member.node
+    asks = read or member.adopts or any(one.type == "CEL" for one in node.ready_when)
     if node.apply_policy.mode == "Observe":
-        return ("get",)
+        # To compare a mirrored object is a dry run of its apply.
+        return ("get", "patch") if member.mirrored else ("get",)
     return ("create", "patch", "get") if asks else ("create", "patch")
 
 

@@ -16,7 +16,6 @@ from pequod.controllers.platform.targets import Targets
 from pequod.graph.desired import with_sensitive
 from pequod.graph.model import checked
 from pequod.graph.plan import Change, Plan, Planning, Subject, Wanted
-from pequod.runtime.context import Context
 
 _LONGEST = 2000
 _MOST = 1000
@@ -51,11 +50,8 @@ class Planner:
     identities: Identities
     runs: Runs
 
-    async def planned(
-        self, transform: Transform, source: Source, rendered: Rendered, ctx: Context
-    ) -> Planned:
+    async def planned(self, transform: Transform, source: Source, rendered: Rendered) -> Planned:
         """What the execution of a rendering would do; raises a verdict when nobody may ask."""
-        del ctx
         made = rendered.made
         assert made is not None, "what something is against has no plan"
         graph = self.runs.find(source) or self.runs.preview(transform, source, made)
@@ -63,7 +59,7 @@ class Planner:
         await self.identities.require(graph, target)
         actor = self.identities.actor(graph, target)
         planning = Planning(actor.client, target.discovery)
-        plan = await planning.planned(_subject(graph, source), wanted(made))
+        plan = await planning.planned(subject_of(graph, source.namespace), wanted(made))
         return Planned(plan=plan, render_hash=made.render_hash)
 
 
@@ -76,13 +72,15 @@ def wanted(made: Compiled) -> list[Wanted]:
         object_ = node.object
         if id_ in made.sensitive:
             object_ = with_sensitive(object_, made.sensitive[id_], where=f"node {id_}")
-        found.append(Wanted(node=node, object=object_, later="${nodes." in str(object_)))
+        later = id_ in plan.templates and bool(plan.templates[id_].sources)
+        found.append(Wanted(node=node, object=object_, later=later))
     return found
 
 
-def _subject(graph: ResourceGraph, source: Source) -> Subject:
+def subject_of(graph: ResourceGraph, namespace: str) -> Subject:
+    """A graph as a plan needs it."""
     return Subject(
-        namespace=source.namespace,
+        namespace=namespace,
         uid=graph.metadata.uid,
         inventory=graph.status.inventory,
         deletion_policy=graph.spec.deletion_policy,

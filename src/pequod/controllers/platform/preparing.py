@@ -5,6 +5,7 @@ from base64 import b64decode
 from binascii import Error as BadBase64
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import msgspec
 
@@ -19,17 +20,18 @@ from pequod.graph.desired import (
     reference,
     with_sensitive,
 )
-from pequod.graph.executor import Member
 from pequod.graph.inventory import Intent
-from pequod.graph.model import Plan, Ref
+from pequod.graph.members import Member
+from pequod.graph.model import Plan, Ref, object_problems
 from pequod.graph.problems import explained
 from pequod.graph.reach import Reach
 from pequod.graph.record import Problem
 from pequod.graph.run import Judged, Run
+from pequod.graph.values import Template
 from pequod.kube.client import Client
 from pequod.kube.errors import KubeError, NotFoundError, UnknownKindError
 from pequod.kube.kinds import SECRETS, Kind
-from pequod.kube.objects import Key, Metadata
+from pequod.kube.objects import Key, Metadata, Object
 from pequod.runtime.context import Context
 from pequod.runtime.verdicts import Stalled
 
@@ -40,6 +42,12 @@ AGAIN = 30.0
 class _Secret(msgspec.Struct, frozen=True):
     metadata: Metadata
     data: dict[str, str] | None = None
+
+
+class OutOfReachError(UnusableObjectError):
+    """An object that reaches too far with the values of other nodes."""
+
+    reason = reasons.OUT_OF_REACH
 
 
 class Sensitive:
@@ -132,13 +140,15 @@ class Preparation:
         self._kinds: dict[tuple[str, str], Kind | UnknownKindError] = {}
         self._problems: list[str] = []
         """Why nodes are out of reach."""
+        self._templates: Mapping[str, Template] = {}
 
     async def prepared(self, plan: Plan) -> Prepared:
         """Every node of a plan."""
         made = Prepared()
+        self._templates = plan.templates
         for node in plan:
             try:
-                member = await self._member(node)
+                member = await self._member(node, plan)
             except (UnknownKindError, UnusableObjectError) as error:
                 made.unusable[node.id] = Problem(error.reason, f"node {node.id}: {error}")
                 continue
@@ -151,14 +161,16 @@ class Preparation:
         made.out_of_reach = self._problems
         return made
 
-    async def _member(self, node: Node) -> Member:
+    async def _member(self, node: Node, plan: Plan) -> Member:
         kind = await self._kind(node)
         ref = reference(node.object, kind, self._run.namespace)
         version = await self._version(node)
         known = self._run.judged.get(node.id)
         if known is None or known.version != version:
             known = self._judged(node, kind, version)
-        maker = known.maker
+        others = dict.fromkeys((*plan.edges[node.id], known.maker))
+        after = tuple(id_ for id_ in others if id_ and id_ != node.id)
+        filled = node.apply_policy.mode != "Observe" and self._takes_values(node)
         return Member(
             node=node,
             kind=kind,
@@ -166,7 +178,9 @@ class Preparation:
             digest=known.digest,
             body=self._body(node, kind),
             sensitive=node.object_from is not None or (ref.group, ref.kind) == ("", "Secret"),
-            also_after=(maker,) if maker and maker != node.id else (),
+            also_after=tuple(id_ for id_ in after if id_ not in node.depends_on),
+            template=self._templates[node.id] if filled else None,
+            judge=self._judge(node, kind, version, after) if filled else None,
         )
 
     async def _kind(self, node: Node) -> Kind:
@@ -193,36 +207,81 @@ class Preparation:
 
     def _judged(self, node: Node, kind: Kind, version: str) -> Judged:
         """What is found out about a node once for each generation; what is wrong, each time."""
-        plain = self._plain(node, kind)
-        body = plain.body
-        if node.object_from is not None:
-            part = msgspec.to_builtins(node.object_from)
-            body = {"object": body, "sensitive": part, "version": version}
-        digest = self._target.children.digests.desired(body)
-        judged = Judged(version, digest, self._reach.maker(plain))
+        plain = self._desired(self._known(node), kind)
+        judged = Judged(version, self._digest(node, plain, version), self._reach.maker(plain))
         problems = [f"node {node.id}: {problem}" for problem in self._reach.problems(plain)]
         self._problems += problems
         if not problems:
             self._run.judged[node.id] = judged
         return judged
 
-    def _plain(self, node: Node, kind: Kind) -> Desired:
-        """What is sent for a node, without its sensitive part."""
-        return desired(node.object, kind, namespace=self._run.namespace, graph=self._run.graph)
+    def _digest(self, node: Node, plain: Desired, version: str) -> str:
+        body = plain.body
+        if node.object_from is not None:
+            part = msgspec.to_builtins(node.object_from)
+            body = {"object": body, "sensitive": part, "version": version}
+        return self._target.children.digests.desired(body)
+
+    def _desired(self, object_: Mapping[str, Any], kind: Kind) -> Desired:
+        return desired(object_, kind, namespace=self._run.namespace, graph=self._run.graph)
+
+    def _takes_values(self, node: Node) -> bool:
+        found = self._templates.get(node.id)
+        return found is not None and bool(found.sources)
+
+    def _known(self, node: Node) -> Mapping[str, Any]:
+        """The object of a node, as far as it is known without values of others."""
+        found = self._templates.get(node.id)
+        return node.object if found is None else found.blanked(node.object)
+
+    def _whole(self, node: Node) -> Mapping[str, Any]:
+        """The object of a node with the values that were filled in last."""
+        if not self._takes_values(node):
+            return self._known(node)
+        record = self._run.records.get(node.id)
+        values = record.filled.values if record is not None and record.filled is not None else None
+        if values is None:
+            raise UnusableObjectError("values of other nodes were not filled in yet")
+        return self._templates[node.id].filled(node.object, values)
+
+    def _judge(
+        self, node: Node, kind: Kind, version: str, after: tuple[str, ...]
+    ) -> Callable[[Mapping[str, Any]], str]:
+        """What judges an object with values as it was judged without: they may have brought more.
+
+        Returns the digest.
+        """
+
+        def judged(values: Mapping[str, Any]) -> str:
+            object_: Object = self._templates[node.id].filled(node.object, values)
+            for problem in object_problems(msgspec.structs.replace(node, object=object_)):
+                raise UnusableObjectError(problem)
+            wanted = self._desired(object_, kind)
+            for problem in self._reach.problems(wanted):
+                raise OutOfReachError(problem)
+            maker = self._reach.maker(wanted)
+            if maker and maker not in {node.id, *after}:
+                raise OutOfReachError(
+                    f"it runs as the ServiceAccount of node {maker}: add that to its dependsOn"
+                )
+            return self._digest(node, wanted, version)
+
+        return judged
 
     def _body(self, node: Node, kind: Kind) -> Callable[[], Awaitable[Desired]]:
         async def made() -> Desired:
+            object_ = self._whole(node)
+            plain = self._desired(object_, kind)
             if node.object_from is None:
-                return self._plain(node, kind)
+                return plain
             try:
                 part, where = await self._sensitive.part(node)
             except NotFoundError as error:
                 raise UnusableObjectError("the Secret that objectFrom names is gone") from error
-            whole = with_sensitive(node.object, part, where=where)
-            wanted = desired(whole, kind, namespace=self._run.namespace, graph=self._run.graph)
+            wanted = self._desired(with_sensitive(object_, part, where=where), kind)
             for problem in self._reach.problems(wanted):
                 raise UnusableObjectError(problem)
-            if self._reach.maker(wanted) != self._reach.maker(self._plain(node, kind)):
+            if self._reach.maker(wanted) != self._reach.maker(plain):
                 raise UnusableObjectError(f"{where} must not name a ServiceAccount")
             return wanted
 

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -19,7 +20,6 @@ from pequod.graph.model import InvalidGraphError, checked
 from pequod.policy import cue, rulings
 from pequod.policy.rulings import Override
 from pequod.render.cue import Rendering, render
-from pequod.runtime.context import Context
 from pequod.runtime.verdicts import Stalled
 from pequod.sources.artifact import Artifact
 from pequod.sources.store import Store
@@ -53,7 +53,7 @@ class Renderer:
     digests: Digests
 
     async def rendered(
-        self, transform: Transform, module: Artifact, ctx: Context, *, graph: str
+        self, transform: Transform, module: Artifact, *, graph: str, now: datetime
     ) -> Rendered:
         """Everything that is wrong with a Transform, or what is stored for it.
 
@@ -84,9 +84,7 @@ class Renderer:
             version=module.revision[:253],
             platform_ref=f"{spec.cue_ref.type}:{_shown(transform)}@{module.digest}"[:2048],
         )
-        made = compiled(
-            rendering.graph, name=graph, digests=self.digests, origin=origin, now=ctx.now
-        )
+        made = compiled(rendering.graph, name=graph, digests=self.digests, origin=origin, now=now)
         _require_executable(made)
         return Rendered(made=made, violations=violations)
 

@@ -104,8 +104,10 @@ def healthy(outcome: Outcome, plan: Plan) -> str:
     return ready
 
 
-def phase(verdict: Waiting) -> Literal["Executing", "Failed"]:
+def phase(verdict: Waiting) -> Literal["Pending", "Executing", "Failed"]:
     """Whether a graph that waits is on its way, or waits for somebody to act."""
+    if verdict.reason == reasons.DRY_RUN:
+        return "Pending"
     on_its_way = {reasons.WAITING_FOR_NODES, reasons.PRUNING, reasons.CLUSTER_NOT_READY}
     return "Executing" if verdict.reason in on_its_way else "Failed"
 
@@ -157,6 +159,7 @@ def _waiting(outcome: Outcome, plan: Plan) -> str:
     blockers = [f"{id_} ({one.message})" for id_, one in outcome.unhealthy.items()]
     blockers += [f"{id_} ({detail})" if detail else id_ for id_, detail in outcome.unready.items()]
     text = _counted(outcome.waiting, len(plan.order), "not applied yet")
+    text += "".join(f"; {id_} {lacks}" for id_, lacks in [*outcome.lacking.items()][:3])
     return f"{text}; not ready: {', '.join(blockers[:3])}" if blockers else text
 
 
@@ -185,6 +188,16 @@ def _cut(status: ResourceGraphStatus) -> None:
 def note_applied(run: Run, refs: Iterable[Ref]) -> None:
     """Objects were applied; that is told soon."""
     run.untold.add(reasons.APPLIED, refs, _clock())
+
+
+def note_adopted(run: Run, refs: Iterable[Ref]) -> None:
+    """Objects that existed before have joined the graph."""
+    run.untold.add(reasons.ADOPTED, refs, _clock())
+
+
+def note_mirrored(run: Run, refs: Iterable[Ref]) -> None:
+    """Objects of others were found that are mirrored from now on."""
+    run.untold.add(reasons.MIRRORED, refs, _clock())
 
 
 def note_released(run: Run, refs: Iterable[Ref]) -> None:
@@ -217,6 +230,8 @@ def tell_late(run: Run, ctx: Context) -> None:
 
 
 _VERBS: dict[str, str] = {
+    reasons.ADOPTED: "adopted",
+    reasons.MIRRORED: "mirrored",
     reasons.APPLIED: "applied",
     reasons.PRUNED: "deleted",
     reasons.ORPHANED: "left behind",

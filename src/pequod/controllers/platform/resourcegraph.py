@@ -1,20 +1,23 @@
 """ResourceGraph: stored intent, executed."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import ClassVar
 
 from pequod.api import reasons
 from pequod.api.gitops import Cluster
+from pequod.api.graph import Node
 from pequod.api.platform import ResourceGraph
-from pequod.controllers.platform import claims, limits, reporting
+from pequod.controllers.platform import adoptions, claims, limits, reporting
 from pequod.controllers.platform.finalizing import Finalizer
 from pequod.controllers.platform.identity import Identities
 from pequod.controllers.platform.limits import NamespaceLimits
 from pequod.controllers.platform.passes import GraphPass
+from pequod.controllers.platform.preparing import Prepared
 from pequod.controllers.platform.removing import Scene
 from pequod.controllers.platform.targets import Targets
+from pequod.graph.adopt import Adoption
 from pequod.graph.model import InvalidGraphError, Plan
 from pequod.graph.probes import Cel
 from pequod.graph.reach import Reach, made_accounts
@@ -162,6 +165,7 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
             plan = self._plan(graph, run, ctx)
             work = await self._pass(graph, run, plan, ctx)
             prepared = await work.prepare()
+            adoption = await self._adopted(work, prepared, ctx)
             outcome = await work.execute(prepared)
         with later.collect(), ctx.step("Applied") as step:
             reporting.require_applied(outcome, plan)
@@ -169,10 +173,23 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
         if later.clean:
             with later.collect(), ctx.step("Pruned") as step:
                 step.message = await work.prune(prepared)
+        if graph.spec.adopt is not None and adoption is not None:
+            with later.collect(), ctx.step("Adopted") as step:
+                step.message = adoptions.told(graph.spec.adopt, adoption, run, outcome, work.actor)
         with later.collect(), ctx.step("Healthy") as step:
             step.message = reporting.healthy(outcome, plan)
         later.raise_worst(outcome.wake)
         return step.message, outcome.wake
+
+    async def _adopted(self, work: GraphPass, prepared: Prepared, ctx: Context) -> Adoption | None:
+        """Find out what joins the graph; that it could not be found out is said of that step."""
+        try:
+            return await work.adopt(prepared)
+        except Exception:
+            if work.graph.spec.adopt is not None:
+                with ctx.step("Adopted"):
+                    raise
+            raise
 
     async def finalize(self, object_: ResourceGraph, ctx: Context) -> None:
         """Take everything away that the inventory holds; nothing else is needed for that."""
@@ -217,11 +234,6 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
 
     def _plan(self, graph: ResourceGraph, run: Run, ctx: Context) -> Plan:
         """What is to be done; a graph that cannot be executed is refused before anything is."""
-        if graph.spec.adopt is not None:
-            raise Stalled(
-                reasons.ADOPTION_UNSUPPORTED,
-                "spec.adopt is not supported yet: set applyPolicy.mode of the nodes to Adopt",
-            )
         if not graph.spec.nodes and not graph.spec.allow_empty:
             raise Stalled(
                 reasons.INVALID_GRAPH,
@@ -245,7 +257,7 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
             namespace=run.namespace,
             confined=self._identities.rules.mode == "confined" and not scene.actor.impersonated,
             operator_namespace=self._rules.namespace,
-            accounts=made_accounts(plan, run.namespace),
+            accounts=made_accounts(_made(plan, run), run.namespace),
         )
         return GraphPass(
             graph=graph,
@@ -276,6 +288,12 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
             own=self._own,
             answerable=lambda: self._identities.require(graph, target),
         )
+
+
+def _made(plan: Plan, run: Run) -> Iterator[Node]:
+    """Nodes whose objects the graph makes itself: not those that existed before."""
+    adopted = {id_ for id_, record in run.records.items() if record.previous_managers}
+    return (node for node in plan if node.id not in adopted)
 
 
 def _key(graph: ResourceGraph) -> Key:

@@ -109,7 +109,7 @@ class Runs:
         made = rendered.made
         assert made is not None, "what something is against is not stored"
         history = History.of(self.revisions.of(source), transform.status.revisions)
-        await self._store.keep_secret(source, made)
+        await self._store.keep_secret(source, made, ctx)
         wanted = await self._kept(source, made, history, ctx)
         history = history.with_known(wanted)
         target = self._target(transform, history, wanted)

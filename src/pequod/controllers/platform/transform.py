@@ -199,7 +199,9 @@ class TransformReconciler(Reconciler[Transform]):
         if known is not None and known.question == question:
             return known.rendered
         try:
-            rendered = await self._renderer.rendered(transform, module, ctx, graph=source.graph)
+            rendered = await self._renderer.rendered(
+                transform, module, graph=source.graph, now=ctx.now
+            )
         except OverrideRefusedError as error:
             raise Stalled(error.reason, str(error), after=AGAIN) from error
         self._rendered[ctx.key] = _Known(question, rendered)
@@ -214,7 +216,7 @@ class TransformReconciler(Reconciler[Transform]):
         after: float | None,
     ) -> None:
         """Say what would be done; raises a verdict, since nothing is."""
-        plan = await self._planner.planned(transform, source, rendered, ctx)
+        plan = await self._planner.planned(transform, source, rendered)
         transform.status.plan = plan.told(ctx.now)
         transform.status.phase = "Pending"
         raise Stalled(

@@ -6,10 +6,14 @@ from collections.abc import Collection
 from pequod.controllers.platform.identity import Actor
 from pequod.graph.child import Child
 from pequod.graph.children import Children
-from pequod.graph.executor import Member
-from pequod.graph.run import Polled, Run
+from pequod.graph.fields import previous_managers
+from pequod.graph.members import Member
+from pequod.graph.rehearsal import differing
+from pequod.graph.run import Compared, Polled, Run
+from pequod.kube.client import decoded
 from pequod.kube.errors import KubeError, NotFoundError
 from pequod.kube.kinds import Kind
+from pequod.kube.objects import Object
 
 POLL = 30.0
 """Seconds for which an object that cannot be watched is believed to be as it was."""
@@ -69,9 +73,23 @@ class LiveView:
         except NotFoundError:
             return None
         child = self._children.read(answer)
+        if member.mirrored:
+            await self._compare(member, actor, child, decoded(answer, Object))
         if member.node.apply_policy.mode != "Observe" and child.metadata.graph != self._run.graph:
             return None
         return child
+
+    async def _compare(self, member: Member, actor: Actor, child: Child, live: Object) -> None:
+        """Find out how a mirrored object differs, if it or what is asked for has changed."""
+        version = child.metadata.resource_version
+        known = self._run.compared.get(member.ref.id)
+        if known is None or (known.version, known.digest) != (version, member.digest):
+            differs, sure = await differing(actor.client, member, live)
+            self._run.compared[member.ref.id] = Compared(
+                version if sure else "", member.digest, differs
+            )
+            record = self._run.record(member.node.id, member.ref.id)
+            record.knows_managers(previous_managers(live["metadata"]))
 
     def _is_polled(self, member: Member) -> bool:
         return member.node.apply_policy.mode == "Observe" or member.kind not in self._watched

@@ -1,8 +1,10 @@
 """The controllers of the family, put together."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from pequod.api.platform import ResourceGraph
@@ -17,15 +19,19 @@ from pequod.controllers.platform.resourcegraph import ResourceGraphReconciler, R
 from pequod.controllers.platform.running import Runs
 from pequod.controllers.platform.targets import Targets
 from pequod.controllers.platform.transform import TransformReconciler
-from pequod.evaluator.evaluator import Evaluator
+from pequod.evaluator.errors import EvaluationError
+from pequod.evaluator.evaluator import Evaluator, program_version
+from pequod.evaluator.pool import Pool
+from pequod.evaluator.results import Results
 from pequod.graph.digests import Digests
 from pequod.graph.probes import Cel
 from pequod.kube.cache import Projection
 from pequod.kube.caches import Caches
 from pequod.kube.clusters import Clusters
 from pequod.runtime.events import Recorder
+from pequod.runtime.health import Check, UnhealthyError
 from pequod.runtime.reconciler import Reconciler
-from pequod.sources.library import Library
+from pequod.sources.library import Library, LibraryOptions, opened
 from pequod.sources.resolver import Reference
 
 
@@ -45,6 +51,39 @@ class Rendering:
     library: Library
     policies: Reference | None
     """The platform's own; None for none."""
+
+    def checks(self) -> dict[str, Check]:
+        """What is missing before anything can be rendered."""
+
+        async def evaluator() -> str:
+            try:
+                return await self.evaluator.usable()
+            except EvaluationError as error:
+                raise UnhealthyError(str(error)) from error
+
+        async def sources() -> str:
+            try:
+                return await asyncio.to_thread(self.library.store.usable)
+            except OSError as error:
+                raise UnhealthyError(f"the store cannot be written to: {error.strerror}") from error
+
+        return {"evaluator": evaluator, "sources": sources}
+
+
+@asynccontextmanager
+async def rendering_of(
+    program: Path, options: LibraryOptions, policies: Reference | None
+) -> AsyncIterator[Rendering]:
+    """What renders; the evaluator's workers are started when somebody first asks."""
+    pool = Pool((str(program),))
+    results = Results(options.root / "results")
+    await results.open()
+    try:
+        async with opened(options, program) as library:
+            evaluator = Evaluator(pool, results, version=await program_version(program))
+            yield Rendering(evaluator=evaluator, library=library, policies=policies)
+    finally:
+        await pool.close()
 
 
 @asynccontextmanager
