@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import msgspec
 
-from pequod.api.graph import Violation
+from pequod.api.graph import Adopt, Violation
 from pequod.api.platform import API_VERSION, ResourceGraph, Transform
 from pequod.cli import cluster, terminal
 from pequod.cli.moduleplace import place_of
@@ -113,7 +113,7 @@ class Workshop:
             if rendered.made is None:
                 return Judged(name=name, plan=None, violations=rendered.violations)
             graph = await self._stored(source.namespace, source.graph)
-            plan = await self._planned(graph, rendered.made, source.namespace)
+            plan = await self._planned(graph, rendered.made, source.namespace, transform.spec.adopt)
         return Judged(name=name, plan=plan, violations=rendered.violations)
 
     async def _graph(self, graph: ResourceGraph) -> Judged:
@@ -121,10 +121,14 @@ class Workshop:
         made = Compiled(nodes=graph.spec.nodes, metadata=graph.spec.metadata, sensitive={})
         known = await self._stored(namespace, graph.metadata.name)
         name = f"ResourceGraph {namespace}/{graph.metadata.name}"
-        return Judged(name=name, plan=await self._planned(known, made, namespace))
+        return Judged(name=name, plan=await self._planned(known, made, namespace, graph.spec.adopt))
 
-    async def _planned(self, graph: ResourceGraph | None, made: Compiled, namespace: str) -> Plan:
-        subject = subject_of(graph, namespace) if graph else Subject(namespace=namespace)
+    async def _planned(
+        self, graph: ResourceGraph | None, made: Compiled, namespace: str, adopt: Adopt | None
+    ) -> Plan:
+        subject = Subject(namespace=namespace, adopt=adopt)
+        if graph is not None:
+            subject = subject_of(graph, namespace, adopt)
         planning = Planning(self.client, Discovery(self.client))
         return await planning.planned(subject, wanted(made))
 

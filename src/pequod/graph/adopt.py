@@ -96,6 +96,41 @@ def selected(found: Iterable[Ref], refs: Mapping[str, Ref], *, also: Iterable[st
     return Chosen(frozenset(nodes | {*also}), tuple(left))
 
 
+def adopts(
+    adopt: Adopt, node: Node, ref: Ref, labels: Mapping[str, str], *, namespace: str
+) -> bool:
+    """Whether a live object joins the graph as a node, for those who look at one at a time."""
+    if adopt.mode == "LabelSelector":
+        return adopt.label_selector is not None and matches(adopt.label_selector, labels)
+    return any(
+        one.node_id in {None, node.id} and _ref(one, namespace) in {ref, _placed(ref, one)}
+        for one in adopt.resources
+    )
+
+
+def _placed(ref: Ref, resource: AdoptedResource) -> Ref:
+    """A cluster-scoped object is meant whatever namespace was named for it."""
+    return ref if ref.namespace else ref._replace(namespace=resource.namespace or "")
+
+
+def matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
+    """Whether an object of these labels is selected."""
+    if any(labels.get(name) != value for name, value in selector.match_labels.items()):
+        return False
+    for one in selector.match_expressions:
+        has = one.key in labels
+        match one.operator:
+            case "Exists" if not has:
+                return False
+            case "DoesNotExist" if has:
+                return False
+            case "In" if labels.get(one.key) not in one.values:
+                return False
+            case "NotIn" if has and labels[one.key] in one.values:
+                return False
+    return True
+
+
 def query(selector: LabelSelector) -> str:
     """A label selector, as a list asks for it."""
     parts = [f"{name}={value}" for name, value in sorted(selector.match_labels.items())]

@@ -5,12 +5,14 @@ identity that would execute the graph, so that what that one may not do is in it
 """
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from pequod.api import reasons
-from pequod.api.graph import DeletionPolicy, InventoryEntry, Node
+from pequod.api.graph import Adopt, DeletionPolicy, InventoryEntry, Node
+from pequod.graph import rehearsal
+from pequod.graph.adopt import adopts
 from pequod.graph.desired import Desired, UnusableObjectError, desired
 from pequod.graph.differences import Difference, comparable, described, differences
 from pequod.graph.fields import managers
@@ -115,8 +117,15 @@ class Subject:
     """Empty while there is none."""
     inventory: tuple[InventoryEntry, ...] = ()
     deletion_policy: DeletionPolicy = "Delete"
-    adopted: Callable[[Node, Ref, Object], bool] = lambda _node, _ref, _live: False
-    """Whether an object that is not ours would be adopted for a node."""
+    adopt: Adopt | None = None
+    """Which objects that are not ours would join the graph."""
+
+    def joins(self, node: Node, ref: Ref, live: Object) -> bool:
+        """Whether an object that is not ours would be adopted for a node."""
+        if self.adopt is None:
+            return False
+        labels = live["metadata"].get("labels") or {}
+        return adopts(self.adopt, node, ref, labels, namespace=self.namespace)
 
 
 @dataclass(slots=True)
@@ -211,43 +220,46 @@ class Planning:
             for entry in subject.inventory
         )
         ours = known or (bool(subject.uid) and label == subject.uid)
-        adopts = not ours and (
-            wanted.node.apply_policy.mode == "Adopt" or subject.adopted(wanted.node, body.ref, live)
-        )
-        if not ours and not adopts:
+        joins = not ours and subject.joins(wanted.node, body.ref, live)
+        if joins and subject.adopt is not None and subject.adopt.strategy == "Mirror":
+            return None
+        joined = joins or (not ours and wanted.node.apply_policy.mode == "Adopt")
+        if not ours and not joined:
             return _taken(wanted, body, live)
         if wanted.later:
-            return _later(wanted, body, adopts=adopts)
+            return _later(wanted, body, adopts=joined)
         if ours and wanted.node.apply_policy.mode == "Create":
             return None
-        return await self._compared(wanted, body, live, adopts=adopts)
+        if joined:
+            return await self._adopted(wanted, body, live)
+        return await self._compared(wanted, body, live)
 
-    async def _compared(
-        self, wanted: Wanted, body: Desired, live: Object, *, adopts: bool
-    ) -> Change | None:
-        """What the apply of a node would make of a live object."""
-        policy = wanted.node.apply_policy
-        note = ""
-        force = policy.conflict_policy == "Force" or adopts
+    async def _adopted(self, wanted: Wanted, body: Desired, live: Object) -> Change:
+        """What would change of an object that joins the graph, and who managed it so far."""
         try:
-            answer = await self._send(body, live["metadata"]["uid"], force=force)
+            found = await rehearsal.adopted(self._client, body, live, hidden=wanted.sensitive)
+        except KubeError as error:
+            return _refused("Adopt", wanted, body, error)
+        others = ", ".join(one for one in managers(live["metadata"]) if one != FIELD_MANAGER)
+        note = f"managed by {others} so far" if others else ""
+        return _change("Adopt", wanted, body, found=found, note=note)
+
+    async def _compared(self, wanted: Wanted, body: Desired, live: Object) -> Change | None:
+        """What the apply of a node would make of a live object."""
+        policy, note = wanted.node.apply_policy, ""
+        uid = live["metadata"]["uid"]
+        try:
+            answer = await self._send(body, uid, force=policy.conflict_policy == "Force")
         except FieldConflictError as error:
             # Who changed fields that were ours is shown with what would be taken back.
             note = explained(error, body.ref, sensitive=wanted.sensitive).message
-            answer = await self._send(body, live["metadata"]["uid"], force=True)
+            answer = await self._send(body, uid, force=True)
         except KubeError as error:
             if is_immutable(error) and policy.recreate == "OnImmutable":
-                text = "an immutable field changes"
-                return _change("Recreate", wanted, body, note=text)
+                return _change("Recreate", wanted, body, note="an immutable field changes")
             return _refused("Update", wanted, body, error)
         found = differences(comparable(live), comparable(answer), hidden=wanted.sensitive)
-        if adopts:
-            others = ", ".join(one for one in managers(live["metadata"]) if one != FIELD_MANAGER)
-            text = f"managed by {others} so far" if others else ""
-            return _change("Adopt", wanted, body, found=found, note=text)
-        if not found:
-            return None
-        return _change("Update", wanted, body, found=found, note=note)
+        return _change("Update", wanted, body, found=found, note=note) if found else None
 
     async def _send(self, body: Desired, uid: str, *, force: bool) -> Object:
         answer = await self._client.apply(

@@ -61,3 +61,22 @@ async def test_a_plan_names_what_would_be_refused_and_hides_secrets(
     (change,) = transforms.told("hush")["plan"]["changes"]
     assert "data.value" in change["message"]
     assert "canary" not in str(transforms.told("hush"))
+
+
+async def test_a_plan_shows_what_is_adopted_and_what_would_be_removed_from_it(
+    transforms: Transforms, platform: StartPlatform
+) -> None:
+    path = f"{transforms.path('configmaps')}?fieldManager=kubectl-client-side-apply"
+    old = {"metadata": {"name": "web-0"}, "data": {"value": "old", "left": "over"}}
+    assert transforms.api.call("POST", path, old).code == 201
+    adopt = {"resources": [{"apiVersion": "v1", "kind": "ConfigMap", "name": "web-0"}]}
+    transforms.ask("web", {"value": "a", "count": 2}, dryRun=True, adopt=adopt)
+    async with platform():
+        await until(partial(transforms.because, "web", "DryRun"))
+        adopted, created = transforms.told("web")["plan"]["changes"]
+        assert (adopted["action"], created["action"]) == ("Adopt", "Create")
+        assert 'data.left: removed "over"' in adopted["message"]
+        assert "kubectl-client-side-apply" in adopted["message"]
+        transforms.alter("web", dryRun=False)
+        await until(partial(transforms.is_done, "web"))
+    assert transforms.live("configmaps", "web-0")["data"] == {"value": "a"}

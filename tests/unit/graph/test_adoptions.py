@@ -6,7 +6,7 @@ import pytest
 
 from pequod.api.graph import Adopt, AdoptedResource, ApplyPolicy, Node
 from pequod.api.meta import LabelRequirement, LabelSelector
-from pequod.graph.adopt import Chosen, listed, named, query, selected
+from pequod.graph.adopt import Chosen, listed, matches, named, query, selected
 from pequod.graph.model import Ref
 
 WEB = Ref("apps", "Deployment", "shop", "web")
@@ -119,3 +119,29 @@ def test_a_selector_is_asked_for_as_kubectl_does(selector: LabelSelector, expect
 def test_many_strangers_are_counted() -> None:
     text = listed([f"{number} was left alone" for number in range(12)], most=2)
     assert text == "0 was left alone; 1 was left alone; and 10 more were left alone"
+
+
+@pytest.mark.parametrize(
+    ("operator", "values", "labels", "expected"),
+    [
+        ("In", ("a", "b"), {"app": "a"}, True),
+        ("In", ("a", "b"), {"app": "c"}, False),
+        ("In", ("a",), {}, False),
+        ("NotIn", ("a",), {"app": "a"}, False),
+        ("NotIn", ("a",), {}, True),
+        ("Exists", (), {"app": ""}, True),
+        ("Exists", (), {}, False),
+        ("DoesNotExist", (), {"app": "a"}, False),
+        ("DoesNotExist", (), {}, True),
+    ],
+)
+def test_labels_are_selected_as_the_api_server_selects_them(
+    operator: Any,  # noqa: ANN401 -- one of the four words
+    values: tuple[str, ...],
+    labels: dict[str, str],
+    *,
+    expected: bool,
+) -> None:
+    requirement = LabelRequirement(key="app", operator=operator, values=values)
+    assert matches(LabelSelector(match_expressions=(requirement,)), labels) is expected
+    assert matches(LabelSelector(match_labels={"tier": "web"}), labels) is False

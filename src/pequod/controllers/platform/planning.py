@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from pequod.api.graph import Adopt
 from pequod.api.meta import ObjectReference
 from pequod.api.platform import Plan as ToldPlan
 from pequod.api.platform import PlannedChange, ResourceGraph, Transform
@@ -59,7 +60,8 @@ class Planner:
         await self.identities.require(graph, target)
         actor = self.identities.actor(graph, target)
         planning = Planning(actor.client, target.discovery)
-        plan = await planning.planned(subject_of(graph, source.namespace), wanted(made))
+        subject = subject_of(graph, source.namespace, transform.spec.adopt)
+        plan = await planning.planned(subject, wanted(made))
         return Planned(plan=plan, render_hash=made.render_hash)
 
 
@@ -77,13 +79,14 @@ def wanted(made: Compiled) -> list[Wanted]:
     return found
 
 
-def subject_of(graph: ResourceGraph, namespace: str) -> Subject:
-    """A graph as a plan needs it."""
+def subject_of(graph: ResourceGraph, namespace: str, adopt: Adopt | None) -> Subject:
+    """A graph as a plan needs it, with what is asked for by now about objects of others."""
     return Subject(
         namespace=namespace,
         uid=graph.metadata.uid,
         inventory=graph.status.inventory,
         deletion_policy=graph.spec.deletion_policy,
+        adopt=adopt,
     )
 
 
