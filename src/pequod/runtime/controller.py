@@ -42,8 +42,6 @@ PASS_LIMIT = 300.0
 """Seconds that one pass may take; it looks and returns, so this is much."""
 RESYNC = 3600.0
 """Seconds after which every object is looked at again, whatever its reconciler says."""
-LINGER = 1.0
-"""Seconds after which an object that keeps its pace says that it is still on its way."""
 PAUSED = "pequod.io/paused"
 REQUESTED = "reconcile.pequod.io/requestedAt"
 _LONGEST_REQUEST = 256
@@ -326,7 +324,7 @@ class Controller(Generic[R]):
         now = asyncio.get_running_loop().time()
         due = self._published.get(key, 0.0) + pace
         if outcome.on_the_way:
-            due = max(due, self._unsaid.setdefault(key, now) + LINGER)
+            due = max(due, self._unsaid.setdefault(key, now) + self._reconciler.linger)
         return due - now
 
     async def _bounded(self, work: Awaitable[Result | None]) -> Result:

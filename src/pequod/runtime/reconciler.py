@@ -42,6 +42,8 @@ class Reconciler(ABC, Generic[R]):
     """By which words, besides their keys, objects of the kind are found."""
     triggers: tuple[Trigger[Any], ...] = ()
     """What else wakes objects of the kind."""
+    linger: ClassVar[float] = 1.0
+    """Seconds for which an object that paces its statuses need not say that it is on its way."""
     quiet: ClassVar[frozenset[str]] = frozenset()
     """Conditions whose becoming true is no event: the reconciler tells more than they do."""
 

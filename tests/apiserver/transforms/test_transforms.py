@@ -24,7 +24,9 @@ async def test_a_transform_becomes_a_graph_that_it_owns_and_ready_objects(
     assert graph["spec"]["sourceRef"]["uid"] == uid
     assert "pequod.io/transform" in transforms.transform("web")["metadata"]["finalizers"]
     assert transforms.value("web-0") == transforms.value("web-1") == "a"
-    assert {event["reason"] for event in transforms.events("web")} == {"Rendered", "Ready"}
+    events = transforms.events("web")
+    assert {event["reason"] for event in events} - {"Rendered"} == {"Ready"}
+    assert any("revision 1: 2 objects" in event["note"] for event in events)
 
 
 async def test_a_change_of_the_input_changes_the_objects_and_is_another_revision(

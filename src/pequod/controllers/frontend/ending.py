@@ -15,20 +15,30 @@ AGAIN = 10.0
 
 
 async def end_graph(
-    client: Client, graphs: Cache[ResourceGraph], source: Source, policy: DeletionPolicy
+    client: Client,
+    graphs: Cache[ResourceGraph],
+    source: Source,
+    policy: DeletionPolicy,
+    *,
+    going: set[str],
 ) -> None:
     """Delete the graph of a source; raises a verdict until it is gone.
 
     What the source says about its objects counts, also when its graph was rendered before that.
+    `going` remembers which sources have a graph that was seen on its way out: when that one is
+    out of sight, it is gone.
     """
     found = graphs.get(source.key)
     if found is None or isinstance(found, Unreadable):
-        await _require_gone(client, source)
+        if source.uid not in going:
+            await _require_gone(client, source)
         return
     if not _belongs(found, source):
         return
     if found.metadata.deletion_timestamp is None:
         await _deleted(client, found, source, policy)
+    else:
+        going.add(source.uid)
     told = next((one.message for one in found.status.conditions if one.type == "Ready"), "")
     words = f": {told}" if told and found.metadata.deletion_timestamp is not None else ""
     raise Waiting(

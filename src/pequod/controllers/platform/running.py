@@ -44,6 +44,8 @@ class Running:
     stored: Stored
     wanted: Stored
     """What was rendered last; another one than `stored` when it was given up."""
+    is_new: bool = False
+    """Whether the revision was made in this pass."""
     left: float | None = None
     """Seconds that it has to become Ready; None when nothing depends on that."""
 
@@ -110,7 +112,9 @@ class Runs:
         assert made is not None, "what something is against is not stored"
         history = History.of(self.revisions.of(source), transform.status.revisions)
         await self._store.keep_secret(source, made, ctx)
-        wanted = await self._kept(source, made, history, ctx)
+        digest = (made.metadata.platform_ref or "").rpartition("@")[2]
+        wanted = await self.revisions.keep(source, made, digest)
+        is_new = history.find(wanted.number) is None
         history = history.with_known(wanted)
         target = self._target(transform, history, wanted)
         if target is wanted:
@@ -119,7 +123,7 @@ class Runs:
         if target is not wanted:
             graph = await self._put_back(transform, source, target, ctx)
         left = self._left(transform, history, wanted, graph, ctx)
-        running = Running(graph=graph, stored=target, wanted=wanted, left=left)
+        running = Running(graph=graph, stored=target, wanted=wanted, is_new=is_new, left=left)
         await self._settled(transform, source, history, running)
         return running
 
@@ -146,13 +150,6 @@ class Runs:
         if found is None or found.spec.suspend or found.metadata.deletion_timestamp is not None:
             return
         await self._store.store(source, msgspec.structs.replace(found.spec, suspend=True))
-
-    async def _kept(self, source: Source, made: Compiled, history: History, ctx: Context) -> Stored:
-        digest = (made.metadata.platform_ref or "").rpartition("@")[2]
-        wanted = await self.revisions.keep(source, made, digest)
-        if history.find(wanted.number) is None:
-            ctx.tell(reasons.RENDERED, f"revision {wanted.number}: {len(made.nodes)} objects")
-        return wanted
 
     def _target(self, transform: Transform, history: History, wanted: Stored) -> Stored:
         """What is to run: the newest, unless it was given up and that still counts."""

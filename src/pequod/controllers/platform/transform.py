@@ -1,5 +1,6 @@
 """Transform: a CUE module and its input, kept in step with one ResourceGraph."""
 
+import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
@@ -26,6 +27,8 @@ from pequod.runtime.triggers import Lookup, Trigger
 from pequod.runtime.verdicts import Result, Stalled, Waiting
 from pequod.sources.artifact import Artifact
 
+LATE = 1.0
+"""Seconds after which it is told what was rendered, whatever became of it."""
 AGAIN = 600.0
 """Seconds after which something is looked at again that the platform may have changed."""
 
@@ -74,7 +77,10 @@ class TransformReconciler(Reconciler[Transform]):
         # Revisions wake nobody, but nothing is rendered before all of them are known.
         Trigger(REVISIONS, PROJECTION, lambda _revision, _lookup: (), SELECTION),
     )
-    quiet: ClassVar[frozenset[str]] = frozenset({"Fetched", "Validated", "Rendered", "Executed"})
+    quiet: ClassVar[frozenset[str]] = frozenset(
+        {"Fetched", "Validated", "Rendered", "Executed", "Ready"}
+    )
+    linger = 3.0
 
     def __init__(
         self, own: Client, modules: Modules, renderer: Renderer, runs: Runs, planner: Planner
@@ -85,6 +91,10 @@ class TransformReconciler(Reconciler[Transform]):
         self._runs = runs
         self._planner = planner
         self._rendered: dict[Key, _Known] = {}
+        self._going: set[str] = set()
+        """UIDs of deleted Transforms whose graphs were seen on their way out."""
+        self._untold: dict[Key, tuple[str, float]] = {}
+        """Revisions that were stored and not told of yet, and since when."""
 
     def attach(self, wake: Callable[[Key], None], cache: Cache[Transform]) -> None:
         """Wake Transforms whose modules were fetched in the background."""
@@ -146,11 +156,32 @@ class TransformReconciler(Reconciler[Transform]):
     ) -> str:
         """What the graph says; raises a verdict while it is not Ready."""
         transform.status.resource_graph_ref = _reference(running.graph)
-        with ctx.step("Executed") as step:
-            soonest = min((one for one in (after, running.left) if one), default=None)
-            step.message = following.executed(running.graph, after=soonest)
+        if running.is_new:
+            self._untold[ctx.key] = (running.told, _clock())
+        try:
+            with ctx.step("Executed") as step:
+                soonest = min((one for one in (after, running.left) if one), default=None)
+                step.message = following.executed(running.graph, after=soonest)
+        except Waiting:
+            self._tell_late(ctx)
+            raise
         running.require_wanted()
+        self._tell_ready(transform, step.message, ctx)
         return step.message
+
+    def _tell_ready(self, transform: Transform, message: str, ctx: Context) -> None:
+        """Tell of a Transform that has become Ready, and of what was rendered for that."""
+        rendered, _ = self._untold.pop(ctx.key, ("", 0.0))
+        was = next((one.status for one in transform.status.conditions if one.type == "Ready"), "")
+        if rendered or was != "True":
+            ctx.tell(reasons.READY, f"{rendered} rendered; {message}" if rendered else message)
+
+    def _tell_late(self, ctx: Context) -> None:
+        """Tell of what was rendered when it takes longer to become Ready."""
+        told, since = self._untold.get(ctx.key, ("", _clock()))
+        if _clock() - since >= LATE:
+            del self._untold[ctx.key]
+            ctx.tell(reasons.RENDERED, told)
 
     async def _made(self, transform: Transform, source: Source, ctx: Context) -> Rendered:
         """What the module makes of the input; raises when something is against it."""
@@ -233,17 +264,24 @@ class TransformReconciler(Reconciler[Transform]):
         """End its graph, or graphs if it was moved to another cluster lately."""
         source = source_of(object_)
         for one in self._runs.sources(source):
-            await ending.end_graph(self._own, self._runs.graphs, one, object_.spec.deletion_policy)
+            policy = object_.spec.deletion_policy
+            await ending.end_graph(self._own, self._runs.graphs, one, policy, going=self._going)
+        self._going.discard(source.uid)
         ctx.tell(reasons.PRUNED, f"ResourceGraph {source.key} is gone with its objects")
 
     def forget(self, key: Key) -> None:
         """A Transform is gone, and so is what was remembered of it."""
         self._modules.forget(key)
         self._rendered.pop(key, None)
+        self._untold.pop(key, None)
 
     def reset(self) -> None:
         """Another replica leads."""
         self._rendered.clear()
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()
 
 
 def source_of(transform: Transform) -> Source:
