@@ -99,6 +99,7 @@ async def running(
     rule = AddressRule(allow_local=True)
     clusters = Clusters(fence=None, resolver=lambda: CheckedResolver(rule))
     rules = Rules(namespace=OPERATOR_NAMESPACE, account="pequod-operator")
+    sets = {"": policies, "strict": Reference(type="embedded", ref="policy")}
     options = LibraryOptions(
         root=folder, modules=MODULES, version="test", rule=rule, plain_http=plain_http
     )
@@ -111,7 +112,7 @@ async def running(
             clusters,
             recorder,
             key=b"k" * 32,
-            rendering=Rendering(evaluator=evaluator, library=library, policies=policies),
+            rendering=Rendering(evaluator=evaluator, library=library, policies=sets),
             settings=PlatformSettings(rules=rules, identity=identity),
         ) as reconcilers,
     ):

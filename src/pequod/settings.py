@@ -5,11 +5,11 @@ from pathlib import Path
 
 from pequod.controllers.platform.identity import IdentityRules
 from pequod.controllers.platform.limits import NamespaceLimits
+from pequod.controllers.platform.policies import DEFAULT, Sets
 from pequod.controllers.platform.resourcegraph import Rules
 from pequod.runtime.health import Address
 from pequod.runtime.leader import Timing
 from pequod.sources.library import LibraryOptions
-from pequod.sources.resolver import Reference
 
 NAMESPACE = "pequod-system"
 NAME = "pequod-operator"
@@ -36,8 +36,8 @@ class Settings:
     """The program that evaluates modules and CEL; without it there are no Transforms."""
     library: LibraryOptions | None = None
     """Where modules come from and are kept; without it there are no Transforms either."""
-    policies: Reference | None = None
-    """The platform's own policies."""
+    policies: Sets = field(default_factory=lambda: {DEFAULT: None})
+    """The platform's own policies, in sets that namespaces choose from."""
 
     def rules(self) -> Rules:
         """What concerns graphs."""

@@ -130,6 +130,9 @@ FETCHING = Reason("Fetching", "The source is being fetched.")
 OVERRIDE_REFUSED = Reason(
     "OverrideRefused", "An override of a policy is not one that the platform allows."
 )
+UNKNOWN_POLICIES = Reason(
+    "UnknownPolicies", "The namespace asks for policies that the operator does not have."
+)
 VIOLATED = Reason("Violated", "The input or what it renders to breaks rules; see the violations.")
 RENDERED = Reason("Rendered", "A new revision was rendered and stored.")
 EXECUTING = Reason("Executing", "The graph is being executed.")

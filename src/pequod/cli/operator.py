@@ -10,6 +10,7 @@ import typer
 from pequod.cli import terminal
 
 if TYPE_CHECKING:
+    from pequod.controllers.platform.policies import Sets
     from pequod.runtime.health import Address
     from pequod.runtime.leader import Timing
     from pequod.settings import Settings
@@ -153,10 +154,19 @@ def operator(  # noqa: PLR0913 -- a signature is the command line
         typer.Option(
             envvar="PEQUOD_POLICIES",
             metavar="MODULE",
-            help="The policies that every Transform is judged by: embedded:NAME, oci://… or "
+            help="The policies that Transforms are judged by: embedded:NAME, oci://… or "
             "git+https://…?ref=…&path=…, or off.",
         ),
     ] = "embedded:policy",
+    policy_set: Annotated[
+        list[str] | None,
+        typer.Option(
+            envvar="PEQUOD_POLICY_SETS",
+            metavar="NAME=MODULE",
+            help="Policies for namespaces with the label pequod.io/policies=NAME instead; "
+            "repeatable.",
+        ),
+    ] = None,
     store: Annotated[
         Path | None,
         typer.Option(
@@ -215,7 +225,7 @@ def operator(  # noqa: PLR0913 -- a signature is the command line
         abandon_after=_period("--abandon-after", abandon_after),
         evaluator=evaluator or _built_evaluator(),
         library=_library(store, allow_local=allow_local_sources, plain_http=plain_http or []),
-        policies=_policies(policies),
+        policies=_policies(policies, policy_set or []),
     )
     logs.set_up(level=log_level, style=log_format)
     with terminal.explained():
@@ -278,7 +288,19 @@ def _library(store: Path | None, *, allow_local: bool, plain_http: "list[str]") 
         )
 
 
-def _policies(text: str) -> "Reference | None":
+def _policies(text: str, sets: "list[str]") -> "Sets":
+    from pequod.controllers.platform.policies import DEFAULT
+
+    found = {DEFAULT: _policy("--policies", text)}
+    for one in sets:
+        name, equals, module = one.partition("=")
+        if not name or not equals:
+            terminal.fail(f"--policy-set: {one} names no set", "Give NAME=MODULE.")
+        found[name] = _policy("--policy-set", module)
+    return found
+
+
+def _policy(option: str, text: str) -> "Reference | None":
     from pequod.cli.moduleplace import place_of
     from pequod.sources.resolver import Reference
 
@@ -287,7 +309,7 @@ def _policies(text: str) -> "Reference | None":
     place = place_of(text)
     if place.kind == "folder":
         terminal.fail(
-            f"--policies: {text} is a folder, which other replicas do not have",
+            f"{option}: {text} is a folder, which other replicas do not have",
             f"Give embedded:NAME, oci://…, git+https://…?ref=…&path=…, or {OFF}.",
         )
     return Reference(type=place.kind, ref=place.ref.removeprefix("oci://").removeprefix("git+"))

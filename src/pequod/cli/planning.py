@@ -19,7 +19,7 @@ from pequod.controllers.frontend.compiling import Compiled
 from pequod.controllers.frontend.storing import GRAPHS
 from pequod.controllers.platform.modules import fetch_module
 from pequod.controllers.platform.planning import subject_of, wanted
-from pequod.controllers.platform.policies import PlatformPolicies
+from pequod.controllers.platform.policies import DEFAULT, PlatformPolicies
 from pequod.controllers.platform.rendering import NotRenderedError, Renderer
 from pequod.controllers.platform.transform import source_of
 from pequod.dev.places import shipped
@@ -156,7 +156,7 @@ async def workshop(client: Client, policies: str) -> AsyncIterator[Workshop]:
             evaluator = Evaluator(pool, Results(), version="")
             renderer = Renderer(
                 evaluator=evaluator,
-                policies=PlatformPolicies(library.resolver, _reference(policies)),
+                policies=PlatformPolicies(library.resolver, {DEFAULT: _reference(policies)}),
                 store=library.store,
                 # Nothing of it is stored: any key will do.
                 digests=Digests(secrets.token_bytes(KEY_BYTES)),

@@ -102,6 +102,7 @@ async def test_a_rollback_target_that_fails_stops_and_never_loops(
         await until(lambda: transforms.find("configmaps", "web-1") is None)
         transforms.make("configmaps", {"metadata": {"name": "web-1"}, "data": {"by": "others"}})
         await until(partial(transforms.because, "web", "AlreadyExists", "Executed"))
+        await until(partial(transforms.because, "web", "RollbackFailed"))
         running.journal.clear()
         transforms.ask("probe", {"value": "p"})
         await until(partial(transforms.is_done, "probe"))

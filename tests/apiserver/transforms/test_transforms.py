@@ -201,3 +201,30 @@ async def test_a_name_that_is_taken_is_not_taken_over(
         await until(partial(transforms.because, "web", "AlreadyExists", "Rendered"))
         await until(partial(transforms.is_ready, "transform-web"))
     assert transforms.find("configmaps", "mine") is not None
+
+
+async def test_a_namespace_chooses_its_policies_by_its_label(
+    transforms: Transforms, platform: StartPlatform
+) -> None:
+    given = {"image": "example.com/app:1.0.0", "resources": {"requests": {"memory": "100Gi"}}}
+    transforms.ask("web", given, cueRef={"type": "embedded", "ref": "webservice"})
+    place = f"/api/v1/namespaces/{transforms.namespace}"
+    label = {"metadata": {"labels": {"pequod.io/policies": "unheard-of"}}}
+    async with platform():
+        await until(lambda: transforms.exists("transform-web"))
+        assert transforms.api.patch(place, label).code == 200
+        await until(partial(transforms.because, "web", "UnknownPolicies", "Validated"))
+        label["metadata"]["labels"]["pequod.io/policies"] = "strict"
+        assert transforms.api.patch(place, label).code == 200
+        await until(partial(transforms.because, "web", "Violated", "Validated"))
+    assert transforms.exists("transform-web"), "what runs stays"
+
+
+async def test_a_canary_is_refused_until_it_is_there(
+    transforms: Transforms, platform: StartPlatform
+) -> None:
+    rollout = {"strategy": "Canary", "steps": [{"setWeight": 10}]}
+    transforms.ask("web", {"value": "a"}, rollout=rollout)
+    async with platform():
+        await until(partial(transforms.because, "web", "Unsupported"))
+    assert not transforms.exists("transform-web")

@@ -1,36 +1,82 @@
-"""The platform's own policies: one module for all Transforms, named by the operator's flag."""
+"""The platform's own policies: sets of them, named by the operator's flags, chosen by namespace."""
 
 import asyncio
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
+import msgspec
+
+from pequod.api import reasons
+from pequod.api.meta import ObjectMeta
 from pequod.base.flights import Flights
+from pequod.kube.cache import Cache, Projection
+from pequod.kube.objects import Key
+from pequod.runtime.verdicts import Stalled
 from pequod.sources.artifact import Artifact
 from pequod.sources.resolver import Reference, Resolver
 
 INTERVAL = 600.0
 """Seconds after which a reference to policies is resolved again."""
+LABEL = "pequod.io/policies"
+"""On a Namespace: the set of policies that Transforms in it are judged by."""
+DEFAULT = ""
+"""The set for namespaces that choose none."""
+
+Sets = Mapping[str, Reference | None]
+
+
+class NamespaceMetadata(msgspec.Struct, frozen=True):
+    """What is kept in memory of a Namespace."""
+
+    metadata: ObjectMeta
+
+
+PROJECTION = Projection(NamespaceMetadata, metadata_only=True)
 
 
 @dataclass(slots=True)
 class PlatformPolicies:
-    """Where the policies come from; without a reference there are none."""
+    """Where the policies come from; a set without a reference has none."""
 
     resolver: Resolver
-    reference: Reference | None
-    _known: Artifact | None = None
-    _at: float = 0.0
-    _asking: Flights[Artifact] | None = None
+    sets: Sets
+    namespaces: Cache[NamespaceMetadata] | None = None
+    """Without it the default set is for all."""
+    _known: dict[Reference, tuple[Artifact, float]] = field(default_factory=dict)
+    _asking: Flights[Artifact] = field(default_factory=Flights)
 
-    async def current(self) -> Artifact | None:
-        """The policies in force; raises a SourceError: without them nothing is judged."""
-        reference = self.reference
+    async def current(self, namespace: str) -> Artifact | None:
+        """The policies in force in a namespace.
+
+        Raises a SourceError: without them nothing is judged.
+        """
+        reference = self._reference(namespace)
         if reference is None:
             return None
         now = asyncio.get_running_loop().time()
-        if self._known is None or now - self._at > INTERVAL:
-            self._asking = self._asking or Flights()
-            self._known = await self._asking.share(
-                "policies", lambda: self.resolver.resolve(reference)
+        known = self._known.get(reference)
+        if known is None or now - known[1] > INTERVAL:
+            found = await self._asking.share(reference, lambda: self.resolver.resolve(reference))
+            known = self._known[reference] = (found, now)
+        return known[0]
+
+    def _reference(self, namespace: str) -> Reference | None:
+        name = self._chosen(namespace)
+        if name not in self.sets:
+            known = ", ".join(sorted(one for one in self.sets if one)) or "none"
+            raise Stalled(
+                reasons.UNKNOWN_POLICIES,
+                f"Namespace {namespace} asks for the policies {name} ({LABEL}), which the operator "
+                f"does not have; it has: {known}. Correct the label, or start the operator with "
+                f"--policy-set {name}=MODULE",
+                after=INTERVAL,
             )
-            self._at = now
-        return self._known
+        return self.sets[name]
+
+    def _chosen(self, namespace: str) -> str:
+        if self.namespaces is None:
+            return DEFAULT
+        found = self.namespaces.get(Key("", namespace))
+        if not isinstance(found, NamespaceMetadata):
+            return DEFAULT
+        return found.metadata.labels.get(LABEL, DEFAULT)

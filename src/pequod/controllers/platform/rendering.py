@@ -93,11 +93,11 @@ class Renderer:
             Override(name=one.name, action=one.action, parameters=one.parameters)
             for one in transform.spec.policies
         ]
-        artifact = await self.policies.current()
+        metadata = transform.metadata
+        artifact = await self.policies.current(metadata.namespace or "")
         if artifact is None:
             rulings.require_allowed((), overrides)
             return ()
-        metadata = transform.metadata
         subject: dict[str, Any] = {
             "input": transform.spec.input,
             "context": {"name": metadata.name, "namespace": metadata.namespace},

@@ -25,7 +25,7 @@ from pequod.graph.revisions import Stored, UnreadableRevisionError
 from pequod.kube.cache import Cache, Unreadable
 from pequod.kube.client import Client
 from pequod.runtime.context import Context
-from pequod.runtime.verdicts import Stalled
+from pequod.runtime.verdicts import Stalled, Waiting
 
 BY_SOURCE = "source"
 
@@ -54,6 +54,16 @@ class Running:
         """What `Rendered` says."""
         count = len(self.graph.spec.nodes)
         return f"revision {self.stored.number}: {count} object{'' if count == 1 else 's'}"
+
+    def require_hope(self, verdict: Waiting) -> None:
+        """Stop when what was returned to fails as well: there is nothing else to go to."""
+        if self.stored.number != self.wanted.number and self.graph.status.phase == "Failed":
+            raise Stalled(
+                reasons.ROLLBACK_FAILED,
+                f"revision {self.wanted.number} was given up, and revision {self.stored.number} is "
+                f"not Ready either: {verdict.message}; mend that, or change the input or module",
+                after=verdict.after,
+            ) from verdict
 
     def require_wanted(self) -> None:
         """Say that it is not what was asked for, if it is not."""

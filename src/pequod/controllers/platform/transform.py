@@ -12,12 +12,14 @@ from pequod.controllers.frontend import ending, following
 from pequod.controllers.frontend.naming import graph_name
 from pequod.controllers.frontend.revisions import PROJECTION, REVISIONS, SELECTION
 from pequod.controllers.frontend.storing import GRAPHS, Source
+from pequod.controllers.platform import policies
 from pequod.controllers.platform.modules import Modules
 from pequod.controllers.platform.planning import Planner
 from pequod.controllers.platform.rendering import NotRenderedError, Rendered, Renderer
 from pequod.controllers.platform.running import Running, Runs
-from pequod.kube.cache import Cache, Projection
+from pequod.kube.cache import Cache, Index, Projection
 from pequod.kube.client import Client
+from pequod.kube.kinds import NAMESPACES
 from pequod.kube.objects import Key
 from pequod.policy import rulings
 from pequod.policy.rulings import OverrideRefusedError
@@ -27,6 +29,7 @@ from pequod.runtime.triggers import Lookup, Trigger
 from pequod.runtime.verdicts import Result, Stalled, Waiting
 from pequod.sources.artifact import Artifact
 
+NAMESPACE = "namespace"
 LATE = 1.0
 """Seconds after which it is told what was rendered, whatever became of it."""
 AGAIN = 600.0
@@ -68,7 +71,7 @@ class TransformReconciler(Reconciler[Transform]):
             verbs=("get", "list", "watch", "create", "delete"),
         ),
         Permission(resources=("secrets",), verbs=("get", "list", "watch", "create", "delete")),
-        Permission(resources=("configmaps",), verbs=("get", "list", "watch")),
+        Permission(resources=("configmaps", "namespaces"), verbs=("get", "list", "watch")),
         Permission(resources=("serviceaccounts",), verbs=("get", "impersonate")),
     )
     concurrency = 16
@@ -76,7 +79,15 @@ class TransformReconciler(Reconciler[Transform]):
         Trigger(GRAPHS, Projection(ResourceGraph), _source_of),
         # Revisions wake nobody, but nothing is rendered before all of them are known.
         Trigger(REVISIONS, PROJECTION, lambda _revision, _lookup: (), SELECTION),
+        Trigger(
+            NAMESPACES,
+            policies.PROJECTION,
+            lambda found, lookup: lookup(NAMESPACE, found.metadata.name),
+        ),
     )
+    indexes: ClassVar[dict[str, Index[Transform]]] = {
+        NAMESPACE: lambda transform: (transform.metadata.namespace or "",)
+    }
     quiet: ClassVar[frozenset[str]] = frozenset(
         {"Fetched", "Validated", "Rendered", "Executed", "Ready"}
     )
@@ -126,6 +137,12 @@ class TransformReconciler(Reconciler[Transform]):
 
     async def _done(self, transform: Transform, ctx: Context) -> tuple[str, float | None]:
         source = source_of(transform)
+        if transform.spec.rollout is not None and transform.spec.rollout.strategy == "Canary":
+            raise Stalled(
+                reasons.UNSUPPORTED,
+                "spec.rollout.strategy Canary is not there yet: use AllAtOnce; what runs stays as "
+                "it is",
+            )
         if transform.spec.rollback_to is not None:
             self._modules.forget(ctx.key)
             return await self._returned(transform, source, ctx), None
@@ -162,8 +179,9 @@ class TransformReconciler(Reconciler[Transform]):
             with ctx.step("Executed") as step:
                 soonest = min((one for one in (after, running.left) if one), default=None)
                 step.message = following.executed(running.graph, after=soonest)
-        except Waiting:
+        except Waiting as verdict:
             self._tell_late(ctx)
+            running.require_hope(verdict)
             raise
         running.require_wanted()
         self._tell_ready(transform, step.message, ctx)
@@ -218,12 +236,12 @@ class TransformReconciler(Reconciler[Transform]):
         self, transform: Transform, module: Artifact, source: Source, ctx: Context
     ) -> Rendered:
         """The rendering of a Transform, evaluated once for each question."""
-        policies = await self._renderer.policies.current()
+        judges = await self._renderer.policies.current(ctx.key.namespace)
         question = (
             transform.metadata.uid,
             transform.metadata.generation,
             module.digest,
-            policies.digest if policies else "",
+            judges.digest if judges else "",
             self._runs.hash_of(source),
         )
         known = self._rendered.get(ctx.key)

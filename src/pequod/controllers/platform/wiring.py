@@ -10,10 +10,11 @@ from typing import Any
 from pequod.api.platform import ResourceGraph
 from pequod.controllers.frontend.revisions import PROJECTION, REVISIONS, SELECTION, Revisions
 from pequod.controllers.frontend.storing import GRAPHS
+from pequod.controllers.platform import policies
 from pequod.controllers.platform.identity import Identities, IdentityRules
 from pequod.controllers.platform.modules import Modules
 from pequod.controllers.platform.planning import Planner
-from pequod.controllers.platform.policies import PlatformPolicies
+from pequod.controllers.platform.policies import PlatformPolicies, Sets
 from pequod.controllers.platform.rendering import Renderer
 from pequod.controllers.platform.resourcegraph import ResourceGraphReconciler, Rules
 from pequod.controllers.platform.running import Runs
@@ -28,11 +29,11 @@ from pequod.graph.probes import Cel
 from pequod.kube.cache import Projection
 from pequod.kube.caches import Caches
 from pequod.kube.clusters import Clusters
+from pequod.kube.kinds import NAMESPACES
 from pequod.runtime.events import Recorder
 from pequod.runtime.health import Check, UnhealthyError
 from pequod.runtime.reconciler import Reconciler
 from pequod.sources.library import Library, LibraryOptions, opened
-from pequod.sources.resolver import Reference
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,8 +50,8 @@ class Rendering:
 
     evaluator: Evaluator
     library: Library
-    policies: Reference | None
-    """The platform's own; None for none."""
+    policies: Sets
+    """The platform's own, in sets that namespaces choose from."""
 
     def checks(self) -> dict[str, Check]:
         """What is missing before anything can be rendered."""
@@ -72,7 +73,7 @@ class Rendering:
 
 @asynccontextmanager
 async def rendering_of(
-    program: Path, options: LibraryOptions, policies: Reference | None
+    program: Path, options: LibraryOptions, policies: Sets
 ) -> AsyncIterator[Rendering]:
     """What renders; the evaluator's workers are started when somebody first asks."""
     pool = Pool((str(program),))
@@ -156,11 +157,12 @@ async def _transforms(
     library = rendering.library
     graphs = caches.share(GRAPHS, Projection(ResourceGraph))
     stored = caches.share(REVISIONS, PROJECTION, SELECTION)
+    namespaces = caches.share(NAMESPACES, policies.PROJECTION)
     runs = Runs(caches.client, graphs.cache, Revisions(caches.client, stored.cache))
     modules = Modules(library, identities)
     renderer = Renderer(
         evaluator=rendering.evaluator,
-        policies=PlatformPolicies(library.resolver, rendering.policies),
+        policies=PlatformPolicies(library.resolver, rendering.policies, namespaces.cache),
         store=library.store,
         digests=digests,
     )
@@ -171,3 +173,4 @@ async def _transforms(
         await modules.close()
         graphs.release()
         stored.release()
+        namespaces.release()
