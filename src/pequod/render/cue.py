@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -89,8 +90,14 @@ def _misshapen(value: object, path: str) -> Iterator[Problem]:
             yield Problem(message="is missing, or of another type", path=f"{path}.{name}")
 
 
+@cache
+def _fields(kind: type[msgspec.Struct]) -> tuple[str, ...]:
+    """What a kind of value holds; finding that out takes a while."""
+    return tuple(field.encode_name for field in msgspec.structs.fields(kind))
+
+
 def _unknown(value: object, kind: type[msgspec.Struct], path: str) -> Iterator[Problem]:
-    known = [field.encode_name for field in msgspec.structs.fields(kind)]
+    known = _fields(kind)
     for name in value if isinstance(value, Mapping) else ():
         if name not in known:
             message = f"is not known here; known are {', '.join(known)}"

@@ -60,6 +60,12 @@ class PlatformPolicies:
             known = self._known[reference] = (found, now)
         return known[0]
 
+    def forget(self, artifact: Artifact) -> None:
+        """A tree is gone: if it was one of policies, it is fetched anew."""
+        self._known = {
+            reference: known for reference, known in self._known.items() if known[0] != artifact
+        }
+
     def _reference(self, namespace: str) -> Reference | None:
         name = self._chosen(namespace)
         if name not in self.sets:

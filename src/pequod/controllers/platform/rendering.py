@@ -124,6 +124,7 @@ class Renderer:
     async def _tree(self, artifact: Artifact, path: str) -> AsyncIterator[Tree]:
         async with self.store.using(artifact.digest) as place:
             if place is None:
+                self.policies.forget(artifact)
                 raise TreeGoneError(f"the tree {artifact.digest} is fetched anew")
             yield Tree(root=place, digest=artifact.digest, path=path)
 

@@ -15,7 +15,12 @@ from pequod.controllers.frontend.storing import GRAPHS, Source
 from pequod.controllers.platform import policies
 from pequod.controllers.platform.modules import Modules
 from pequod.controllers.platform.planning import Planner
-from pequod.controllers.platform.rendering import NotRenderedError, Rendered, Renderer
+from pequod.controllers.platform.rendering import (
+    NotRenderedError,
+    Rendered,
+    Renderer,
+    TreeGoneError,
+)
 from pequod.controllers.platform.running import Running, Runs
 from pequod.kube.cache import Cache, Index, Projection
 from pequod.kube.client import Client
@@ -242,7 +247,6 @@ class TransformReconciler(Reconciler[Transform]):
             transform.metadata.generation,
             module.digest,
             judges.digest if judges else "",
-            self._runs.hash_of(source),
         )
         known = self._rendered.get(ctx.key)
         if known is not None and known.question == question:
@@ -253,6 +257,9 @@ class TransformReconciler(Reconciler[Transform]):
             )
         except OverrideRefusedError as error:
             raise Stalled(error.reason, str(error), after=AGAIN) from error
+        except TreeGoneError:
+            self._modules.forget(ctx.key)
+            raise
         self._rendered[ctx.key] = _Known(question, rendered)
         return rendered
 
