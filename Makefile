@@ -71,7 +71,7 @@ coverage: setup build ## Measure branch coverage of the packages that must have 
 	$(BIN)/coverage run -m pytest tests/unit tests/properties tests/evaluator tests/sources tests/cli tests/apiserver
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=90 \
-		--include='src/pequod/api/*,src/pequod/base/*,src/pequod/controllers/*,src/pequod/crd/*,src/pequod/evaluator/*,src/pequod/graph/*,src/pequod/kube/*,src/pequod/render/*,src/pequod/runtime/*,src/pequod/sources/*'
+		--include='src/pequod/api/*,src/pequod/base/*,src/pequod/controllers/*,src/pequod/crd/*,src/pequod/evaluator/*,src/pequod/graph/*,src/pequod/kube/*,src/pequod/policy/*,src/pequod/render/*,src/pequod/runtime/*,src/pequod/sources/*'
 
 fmt: setup ## Format the code
 	$(BIN)/ruff check --fix

@@ -32,9 +32,14 @@ class Kind:
 
 
 def sample_files() -> list[Path]:
-    """Every file with samples of ours; what they need besides is in a file of its own."""
-    found = (ROOT / "deploy/samples").rglob("*.yaml")
-    return sorted(path for path in found if path.name != "accounts.yaml")
+    """Every file with samples of ours."""
+    return sorted(path for path in (ROOT / "deploy/samples").rglob("*.yaml") if ours(path))
+
+
+def ours(path: Path) -> list[dict[str, Any]]:
+    """The objects of a file that are of our kinds; the others are what they need besides."""
+    known = {(kind.api_version, kind.name) for kind in kinds().values()}
+    return [one for one in load(path) if (one["apiVersion"], one["kind"]) in known]
 
 
 def load(path: Path) -> list[dict[str, Any]]:

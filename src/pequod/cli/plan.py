@@ -38,8 +38,11 @@ def plan(
     Exit code 0: nothing would change. 1: something would. 2: that cannot be said. 3: it would be
     refused.
     """
+    from pequod.base import logs
     from pequod.cli.planning import workshop
     from pequod.cli.plans import print_judged
+
+    logs.set_up(level="error", style="console")
 
     async def main() -> "list[Judged]":
         async with AsyncExitStack() as stack:

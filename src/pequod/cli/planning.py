@@ -150,6 +150,7 @@ async def workshop(client: Client, policies: str) -> AsyncIterator[Workshop]:
         modules=shipped("modules"),
         version=version("pequod"),
         rule=AddressRule(allow_local=True),
+        plain_http=frozenset({"localhost", "127.0.0.1", "[::1]"}),
     )
     try:
         async with opened(options, program) as library:

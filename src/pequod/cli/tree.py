@@ -32,7 +32,7 @@ def tree(
             if watch:
                 await _followed(drawing)
             else:
-                terminal.output.print(await drawing.tree())
+                terminal.output.print(await drawing.tree(), soft_wrap=False)
 
     with cluster.explained():
         terminal.run(main)
@@ -49,9 +49,9 @@ async def _followed(drawing: "Drawing") -> None:
     events = Watch(drawing.client, GRAPHS, Selection(namespace=drawing.namespace)).events()
     drawn = await drawing.tree()
     if not terminal.output.is_terminal:
-        terminal.output.print(drawn)
+        terminal.output.print(drawn, soft_wrap=False)
         async for _ in events:
-            terminal.output.print(await drawing.tree())
+            terminal.output.print(await drawing.tree(), soft_wrap=False)
         return
     with Live(drawn, console=terminal.output, auto_refresh=False) as live:
         async for _ in events:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from clusters import Api
-from schemas import ROOT, Kind, kinds, load, places, properties, sample_files
+from schemas import ROOT, Kind, kinds, ours, places, properties, sample_files
 
 SAMPLES = sample_files()
 
@@ -14,7 +14,7 @@ SAMPLES = sample_files()
 def test_a_sample_is_accepted_and_stored_as_it_was_written(
     path: Path, api: Api, as_operator: Api, namespace: str
 ) -> None:
-    for sample in load(path):
+    for sample in ours(path):
         kind = kinds()[sample["kind"]]
         sample["metadata"]["namespace"] = namespace
         writer = as_operator if "sourceRef" in sample["spec"] else api

@@ -25,12 +25,11 @@ async def end_graph(
     """Delete the graph of a source; raises a verdict until it is gone.
 
     What the source says about its objects counts, also when its graph was rendered before that.
-    `going` remembers which sources have a graph that was seen on its way out: when that one is
-    out of sight, it is gone.
+    `going` remembers which graphs were seen on their way out: what is out of sight then is gone.
     """
     found = graphs.get(source.key)
     if found is None or isinstance(found, Unreadable):
-        if source.uid not in going:
+        if f"{source.uid} {source.graph}" not in going:
             await _require_gone(client, source)
         return
     if not _belongs(found, source):
@@ -38,7 +37,7 @@ async def end_graph(
     if found.metadata.deletion_timestamp is None:
         await _deleted(client, found, source, policy)
     else:
-        going.add(source.uid)
+        going.add(f"{source.uid} {source.graph}")
     told = next((one.message for one in found.status.conditions if one.type == "Ready"), "")
     words = f": {told}" if told and found.metadata.deletion_timestamp is not None else ""
     raise Waiting(

@@ -13,6 +13,7 @@ from pequod.kube.cache import Cache, Projection
 from pequod.kube.objects import Key
 from pequod.runtime.verdicts import Stalled
 from pequod.sources.artifact import Artifact
+from pequod.sources.errors import SourceError
 from pequod.sources.resolver import Reference, Resolver
 
 INTERVAL = 600.0
@@ -34,6 +35,16 @@ class NamespaceMetadata(msgspec.Struct, frozen=True):
 PROJECTION = Projection(NamespaceMetadata, metadata_only=True)
 
 
+class PoliciesAwayError(Exception):
+    """The platform's own policies cannot be had: nothing is let through until they can."""
+
+    def __init__(self, error: SourceError) -> None:
+        super().__init__(
+            f"the platform's policies cannot be fetched: {error}; tell those who run the operator"
+        )
+        self.reason = error.reason
+
+
 @dataclass(slots=True)
 class PlatformPolicies:
     """Where the policies come from; a set without a reference has none."""
@@ -48,7 +59,7 @@ class PlatformPolicies:
     async def current(self, namespace: str) -> Artifact | None:
         """The policies in force in a namespace.
 
-        Raises a SourceError: without them nothing is judged.
+        Raises PoliciesAwayError: without them nothing is judged.
         """
         reference = self._reference(namespace)
         if reference is None:
@@ -56,7 +67,12 @@ class PlatformPolicies:
         now = asyncio.get_running_loop().time()
         known = self._known.get(reference)
         if known is None or now - known[1] > INTERVAL:
-            found = await self._asking.share(reference, lambda: self.resolver.resolve(reference))
+            try:
+                found = await self._asking.share(
+                    reference, lambda: self.resolver.resolve(reference)
+                )
+            except SourceError as error:
+                raise PoliciesAwayError(error) from error
             known = self._known[reference] = (found, now)
         return known[0]
 

@@ -131,6 +131,9 @@ class Runs:
             graph = await self._put(transform, source, made, rendered.violations)
             history, target = self._judged(transform, history, wanted, graph, ctx)
         if target is not wanted:
+            # Known to be given up before anything else runs: else the next pass would try again.
+            transform.status.revisions = history.told()
+            await ctx.save()
             graph = await self._put_back(transform, source, target, ctx)
         left = self._left(transform, history, wanted, graph, ctx)
         running = Running(graph=graph, stored=target, wanted=wanted, is_new=is_new, left=left)

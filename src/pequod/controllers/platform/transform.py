@@ -24,6 +24,7 @@ from pequod.controllers.platform.rendering import (
 from pequod.controllers.platform.running import Running, Runs
 from pequod.kube.cache import Cache, Index, Projection
 from pequod.kube.client import Client
+from pequod.kube.errors import FencedError
 from pequod.kube.kinds import NAMESPACES
 from pequod.kube.objects import Key
 from pequod.policy import rulings
@@ -40,7 +41,7 @@ LATE = 1.0
 AGAIN = 600.0
 """Seconds after which something is looked at again that the platform may have changed."""
 
-Phase = Literal["Fetching", "Executing", "Failed"]
+Phase = Literal["Pending", "Fetching", "Executing", "Failed"]
 
 
 def _source_of(graph: ResourceGraph, _lookup: Lookup) -> Iterable[Key]:
@@ -108,7 +109,7 @@ class TransformReconciler(Reconciler[Transform]):
         self._planner = planner
         self._rendered: dict[Key, _Known] = {}
         self._going: set[str] = set()
-        """UIDs of deleted Transforms whose graphs were seen on their way out."""
+        """Graphs of deleted Transforms that were seen on their way out."""
         self._untold: dict[Key, tuple[str, float]] = {}
         """Revisions that were stored and not told of yet, and since when."""
 
@@ -212,30 +213,41 @@ class TransformReconciler(Reconciler[Transform]):
             module = await self._modules.fetched(transform, ctx)
             step.message = module.revision
         _note_module(transform, module, ctx)
-        try:
-            with ctx.step("Validated") as step:
-                rendered = await self._rendering(transform, module, source, ctx)
-                transform.status.violations = rendered.violations
-                if rendered.made is None:
-                    raise Stalled(
-                        reasons.VIOLATED,
-                        self._summary(rendered, source),
-                        after=self._modules.after(transform, ctx.key),
-                    )
-                step.message = _let_pass(rendered)
-        except NotRenderedError as error:
+        made = await self._tried(transform, module, source, ctx)
+        if isinstance(made, NotRenderedError):
             transform.status.violations = ()
             with ctx.step("Rendered"):
                 raise Stalled(
-                    error.error.reason,
-                    f"{error}; what runs stays as it is",
+                    made.error.reason,
+                    f"{made}{self._stays(source)}",
                     after=self._modules.after(transform, ctx.key),
-                ) from error
-        return rendered
+                ) from made
+        with ctx.step("Validated") as step:
+            if isinstance(made, Exception):
+                raise made
+            transform.status.violations = made.violations
+            if made.made is None:
+                raise Stalled(
+                    reasons.VIOLATED,
+                    f"{rulings.summary(made.violations)}{self._stays(source)}",
+                    after=self._modules.after(transform, ctx.key),
+                )
+            step.message = _let_pass(made)
+        return made
 
-    def _summary(self, rendered: Rendered, source: Source) -> str:
-        stays = "; what runs stays as it is" if self._runs.hash_of(source) else ""
-        return f"{rulings.summary(rendered.violations)}{stays}"
+    async def _tried(
+        self, transform: Transform, module: Artifact, source: Source, ctx: Context
+    ) -> Rendered | Exception:
+        """The rendering, or why there is none: which condition that is about depends on it."""
+        try:
+            return await self._rendering(transform, module, source, ctx)
+        except FencedError:
+            raise
+        except Exception as error:  # noqa: BLE001 -- raised again where it belongs
+            return error
+
+    def _stays(self, source: Source) -> str:
+        return "; what runs stays as it is" if self._runs.hash_of(source) else ""
 
     async def _rendering(
         self, transform: Transform, module: Artifact, source: Source, ctx: Context
@@ -291,7 +303,7 @@ class TransformReconciler(Reconciler[Transform]):
         for one in self._runs.sources(source):
             policy = object_.spec.deletion_policy
             await ending.end_graph(self._own, self._runs.graphs, one, policy, going=self._going)
-        self._going.discard(source.uid)
+        self._going = {one for one in self._going if not one.startswith(source.uid)}
         ctx.tell(reasons.PRUNED, f"ResourceGraph {source.key} is gone with its objects")
 
     def forget(self, key: Key) -> None:
@@ -329,6 +341,8 @@ def source_of(transform: Transform) -> Source:
 def _phase(verdict: Waiting) -> Phase:
     if verdict.reason == reasons.FETCHING:
         return "Fetching"
+    if verdict.reason == reasons.DRY_RUN:
+        return "Pending"
     return "Executing" if verdict.reason in reasons.ON_THE_WAY else "Failed"
 
 

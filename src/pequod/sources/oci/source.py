@@ -40,7 +40,9 @@ class OciOptions:
     rule: AddressRule = field(default_factory=AddressRule)
     """Which addresses may be connected to."""
     plain_http: frozenset[str] = frozenset()
-    """Hosts that are spoken to without TLS, as in development; no credentials are sent there."""
+    """Hosts that are spoken to without TLS, as in development; no credentials are sent there.
+
+    One without a port is meant whatever its port is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ class OciSource:
     ) -> RegistryAccess:
         found = {host: credentials.for_host(host, repository) for host in hosts}
         logins = {host: login for host, login in found.items() if login is not None}
-        plain = self._options.plain_http & set(hosts)
+        plain = {host for host in hosts if self._is_plain(host)}
         if plain and len(plain) != len(set(hosts)):
             raise _bad(reference, "some of its registries have TLS and some have not", "use one")
         if plain and logins:
@@ -157,6 +159,10 @@ class OciSource:
             logins=logins,
             refused=self._refused,
         )
+
+    def _is_plain(self, host: str) -> bool:
+        """Whether a registry has no TLS: by its address, or whatever its port is."""
+        return bool({host, host.rpartition(":")[0]} & self._options.plain_http)
 
     async def _digest_of(self, wanted: OciReference, access: RegistryAccess) -> str:
         try:

@@ -1,0 +1,3 @@
+module pequod.io/standin
+
+go 1.26.0
