@@ -80,3 +80,18 @@ async def test_a_plan_shows_what_is_adopted_and_what_would_be_removed_from_it(
         transforms.alter("web", dryRun=False)
         await until(partial(transforms.is_done, "web"))
     assert transforms.live("configmaps", "web-0")["data"] == {"value": "a"}
+
+
+async def test_a_dry_run_holds_a_rollback_back(
+    transforms: Transforms, platform: StartPlatform
+) -> None:
+    transforms.ask("web", {"value": "a"})
+    async with platform():
+        await until(partial(transforms.is_done, "web"))
+        transforms.alter("web", input={"value": "b"})
+        await until(partial(transforms.is_done, "web"))
+        transforms.alter("web", dryRun=True, rollbackTo=1)
+        await until(partial(transforms.because, "web", "DryRun"))
+        assert transforms.value("web-0") == "b"
+        transforms.alter("web", dryRun=False)
+        await until(lambda: transforms.value("web-0") == "a")

@@ -134,10 +134,9 @@ class TransformReconciler(Reconciler[Transform]):
             raise
         except Stalled:
             raise
-        except Exception as error:
-            if not isinstance(error, NotRenderedError):
-                # What was known stays, as it does in the conditions.
-                status.phase = before
+        except Exception:
+            # What was known stays, as it does in the conditions.
+            status.phase = before
             raise
         return Result(message=message, after=after)
 
@@ -151,6 +150,7 @@ class TransformReconciler(Reconciler[Transform]):
             )
         if transform.spec.rollback_to is not None:
             self._modules.forget(ctx.key)
+            _require_no_dry_run(transform)
             return await self._returned(transform, source, ctx), None
         rendered = await self._made(transform, source, ctx)
         after = self._modules.after(transform, ctx.key)
@@ -336,6 +336,17 @@ def source_of(transform: Transform) -> Source:
         namespace=namespace,
         graph=graph_name("Transform", metadata.name, cluster.name if cluster else None),
     )
+
+
+def _require_no_dry_run(transform: Transform) -> None:
+    """A return to a revision is not planned, and not made while only a plan is asked for."""
+    if transform.spec.dry_run:
+        transform.status.phase = "Pending"
+        raise Stalled(
+            reasons.DRY_RUN,
+            f"dry run: the return to revision {transform.spec.rollback_to} waits until spec.dryRun "
+            "is removed",
+        )
 
 
 def _phase(verdict: Waiting) -> Phase:
