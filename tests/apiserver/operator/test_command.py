@@ -103,7 +103,10 @@ def test_pages_tell_how_it_is(plane: Foreground, account: Path, tmp_path: Path) 
         code, said = running.page("/healthz")
         assert code == 200
         assert said.startswith("[+]watches ok, the quietest was heard ")
-        assert running.page("/readyz")[1] == "[+]caches ok\n"
+        pages = running.page("/readyz")[1].splitlines()
+        assert pages[0] == "[+]caches ok"
+        assert pages[1].startswith("[+]evaluator ")
+        assert pages[2].startswith("[+]sources writable")
         shown = running.metrics()
         for metric in (
             'pequod_reconcile_total{controller="cluster",result="success"}',
