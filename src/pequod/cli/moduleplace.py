@@ -1,7 +1,10 @@
 """What one may write as MODULE on the command line."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from pequod.sources.resolver import Reference
 
 Kind = Literal["folder", "embedded", "oci", "git"]
 
@@ -20,6 +23,15 @@ class Place:
 
     kind: Kind
     ref: str
+
+    def reference(self) -> "Reference | None":
+        """As sources name it; None for a folder, which only this machine has."""
+        from pequod.sources.resolver import Reference
+
+        if self.kind == "folder":
+            return None
+        plain = self.ref.removeprefix("oci://").removeprefix("git+")
+        return Reference(type=self.kind, ref=plain)
 
 
 def place_of(text: str) -> Place:

@@ -302,17 +302,16 @@ def _policies(text: str, sets: "list[str]") -> "Sets":
 
 def _policy(option: str, text: str) -> "Reference | None":
     from pequod.cli.moduleplace import place_of
-    from pequod.sources.resolver import Reference
 
     if text == OFF:
         return None
-    place = place_of(text)
-    if place.kind == "folder":
+    reference = place_of(text).reference()
+    if reference is None:
         terminal.fail(
             f"{option}: {text} is a folder, which other replicas do not have",
             f"Give embedded:NAME, oci://…, git+https://…?ref=…&path=…, or {OFF}.",
         )
-    return Reference(type=place.kind, ref=place.ref.removeprefix("oci://").removeprefix("git+"))
+    return reference
 
 
 def _address(option: str, text: str) -> "Address | None":

@@ -170,10 +170,10 @@ async def workshop(client: Client, policies: str) -> AsyncIterator[Workshop]:
 def _reference(policies: str) -> Reference | None:
     if policies == "off":
         return None
-    place = place_of(policies)
-    if place.kind == "folder":
+    reference = place_of(policies).reference()
+    if reference is None:
         _end(f"--policies: {policies} is a folder", "Give embedded:NAME, oci://…, git+https://….")
-    return Reference(type=place.kind, ref=place.ref.removeprefix("oci://").removeprefix("git+"))
+    return reference
 
 
 def _name(metadata: object) -> str:

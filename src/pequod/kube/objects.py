@@ -6,6 +6,8 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from pequod.api.meta import ObjectMeta
+
 MISFITS = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 """What reading JSON that others wrote can end with."""
 
@@ -37,6 +39,12 @@ class Named(msgspec.Struct, frozen=True):
     """Any object, seen by its metadata only."""
 
     metadata: Metadata
+
+
+class Described(msgspec.Struct, frozen=True):
+    """Any object, seen by all of the metadata that we read: labels and annotations as well."""
+
+    metadata: ObjectMeta
 
 
 def version_number(resource_version: str) -> int | None:

@@ -10,11 +10,10 @@ import pytest
 from pequod.api.meta import ObjectMeta
 from pequod.controllers.platform.policies import (
     LABEL,
-    NamespaceMetadata,
     PlatformPolicies,
     Sets,
 )
-from pequod.kube.objects import Key
+from pequod.kube.objects import Described, Key
 from pequod.runtime.verdicts import Stalled
 from pequod.sources.artifact import Artifact
 from pequod.sources.resolver import Reference
@@ -38,11 +37,11 @@ class Resolving:
 class Namespaces:
     labels: dict[str, str]
 
-    def get(self, key: Key) -> NamespaceMetadata | None:
+    def get(self, key: Key) -> Described | None:
         if key.name not in self.labels:
             return None
         labels = {LABEL: self.labels[key.name]}
-        return NamespaceMetadata(ObjectMeta(name=key.name, labels=labels))
+        return Described(ObjectMeta(name=key.name, labels=labels))
 
 
 def policies(sets: Sets, **labels: str) -> tuple[PlatformPolicies, Resolving]:

@@ -32,7 +32,7 @@ async def end_graph(
         if f"{source.uid} {source.graph}" not in going:
             await _require_gone(client, source)
         return
-    if not _belongs(found, source):
+    if not source.has(found):
         return
     if found.metadata.deletion_timestamp is None:
         await _deleted(client, found, source, policy)
@@ -48,7 +48,7 @@ async def end_graph(
 async def delete_graph(client: Client, graphs: Cache[ResourceGraph], source: Source) -> None:
     """Delete a graph that the source no longer has, and do not wait for it."""
     found = graphs.get(source.key)
-    if found is None or isinstance(found, Unreadable) or not _belongs(found, source):
+    if found is None or isinstance(found, Unreadable) or not source.has(found):
         return
     if found.metadata.deletion_timestamp is None:
         await _deleted(client, found, source, found.spec.deletion_policy)
@@ -79,12 +79,4 @@ async def _require_gone(client: Client, source: Source) -> None:
         return
     raise Waiting(
         reasons.FINALIZING, f"ResourceGraph {source.key} is not known to be gone yet", after=1.0
-    )
-
-
-def _belongs(graph: ResourceGraph, source: Source) -> bool:
-    known = graph.spec.source_ref
-    return known is not None and (known.kind, known.name) == (
-        source.reference.kind,
-        source.reference.name,
     )

@@ -22,7 +22,7 @@ from pequod.kube.cache import Cache, Projection, Unreadable
 from pequod.kube.client import Client, Exactly, Selection
 from pequod.kube.errors import AlreadyExistsError, ConflictError, NotFoundError
 from pequod.kube.kinds import SECRETS, Kind
-from pequod.kube.objects import Key
+from pequod.kube.objects import Described, Key
 
 REVISIONS = Kind("apps", "v1", "ControllerRevision", "controllerrevisions")
 SELECTION = Selection(labels=SOURCE_LABEL)
@@ -34,13 +34,7 @@ _SECRET = "pequod.io/sensitive"  # noqa: S105 -- an annotation
 _LONGEST = 240
 
 
-class RevisionMetadata(msgspec.Struct, frozen=True):
-    """What is kept in memory of a ControllerRevision."""
-
-    metadata: ObjectMeta
-
-
-PROJECTION = Projection(RevisionMetadata, metadata_only=True)
+PROJECTION = Projection(Described, metadata_only=True)
 
 
 class _Revision(msgspec.Struct, frozen=True):
@@ -48,7 +42,7 @@ class _Revision(msgspec.Struct, frozen=True):
     data: object = None
 
 
-def by_source(revision: RevisionMetadata) -> tuple[str, ...]:
+def by_source(revision: Described) -> tuple[str, ...]:
     """The index that finds the revisions of a source."""
     return (revision.metadata.labels.get(SOURCE_LABEL, ""),)
 
@@ -56,7 +50,7 @@ def by_source(revision: RevisionMetadata) -> tuple[str, ...]:
 class Revisions:
     """The revisions of all sources."""
 
-    def __init__(self, client: Client, cache: Cache[RevisionMetadata]) -> None:
+    def __init__(self, client: Client, cache: Cache[Described]) -> None:
         self._client = client
         self._cache = cache
         cache.add_index(BY_SOURCE, by_source)
@@ -64,7 +58,7 @@ class Revisions:
     def of(self, source: Source) -> list[Stored]:
         """Every revision of a source, newest first."""
         found = [self._cache.get(key) for key in self._cache.by(BY_SOURCE, source.uid)]
-        known = [_stored(one) for one in found if isinstance(one, RevisionMetadata)]
+        known = [_stored(one) for one in found if isinstance(one, Described)]
         return sorted(
             (one for one in known if one is not None), key=lambda one: one.number, reverse=True
         )
@@ -141,7 +135,7 @@ class Revisions:
     async def _remove_secret(self, source: Source, name: str) -> None:
         try:
             found = await self._client.get_metadata(
-                SECRETS, name, RevisionMetadata, namespace=source.namespace
+                SECRETS, name, Described, namespace=source.namespace
             )
             if found.metadata.labels.get(SOURCE_LABEL) == source.uid:
                 exactly = Exactly(found.metadata.uid)
@@ -154,7 +148,7 @@ def _name(source: Source, number: int) -> str:
     return f"{shortened(source.graph, _LONGEST)}-{number}"
 
 
-def _stored(found: RevisionMetadata | _Revision | Unreadable) -> Stored | None:
+def _stored(found: Described | _Revision | Unreadable) -> Stored | None:
     """A revision, unless somebody else has put our label on something of theirs."""
     if isinstance(found, Unreadable):
         return None

@@ -15,6 +15,7 @@ from pequod.api import reasons
 from pequod.api.meta import ObjectReference
 from pequod.api.platform import ResourceGraph, ResourceGraphSpec
 from pequod.controllers.frontend.compiling import Compiled
+from pequod.graph.desired import CREATE_ONLY
 from pequod.kube.cache import Cache, Unreadable
 from pequod.kube.client import Client, Write
 from pequod.kube.errors import AlreadyExistsError, ConflictError
@@ -30,8 +31,6 @@ FINALIZER = "pequod.io/resourcegraph"
 AGAIN = 1.0
 HEARD = 10.0
 """Seconds after which something that was made should have been heard of."""
-_ABSENT = "1"
-"""A resource version that no object has: with it, an apply creates or conflicts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +52,11 @@ class Source:
     def key(self) -> Key:
         """Of its graph."""
         return Key(self.namespace, self.graph)
+
+    def has(self, graph: ResourceGraph) -> bool:
+        """Whether a graph was made for it, or for what had its name before."""
+        known, own = graph.spec.source_ref, self.reference
+        return known is not None and (known.kind, known.name) == (own.kind, own.name)
 
     def owner(self) -> Object:
         """As an owner reference has it."""
@@ -93,9 +97,8 @@ class GraphStore:
             raise Waiting(
                 reasons.UNREADABLE, f"ResourceGraph {source.key} cannot be read: {found.problem}"
             )
-        known = found.spec.source_ref
-        wanted = source.reference
-        if known is None or (known.kind, known.name) != (wanted.kind, wanted.name):
+        if not source.has(found):
+            known = found.spec.source_ref
             raise Stalled(
                 reasons.ALREADY_EXISTS,
                 f"ResourceGraph {source.key} exists and was made for "
@@ -145,7 +148,7 @@ class GraphStore:
     ) -> ResourceGraph:
         metadata = source.metadata(source.graph) | {"finalizers": [FINALIZER]}
         if found is None:
-            metadata["resourceVersion"] = _ABSENT
+            metadata["resourceVersion"] = CREATE_ONLY
         else:
             metadata["uid"] = found.metadata.uid
         body = {

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import msgspec
 
 from pequod.api import reasons
-from pequod.api.meta import ObjectMeta, ObjectReference
+from pequod.api.meta import ObjectReference
 from pequod.api.platform import ResourceGraph
 from pequod.base.flights import Flights
 from pequod.controllers.platform.targets import Target
@@ -16,7 +16,7 @@ from pequod.kube.client import Client
 from pequod.kube.discovery import Discovery
 from pequod.kube.errors import NotFoundError, UnknownKindError
 from pequod.kube.kinds import SERVICE_ACCOUNTS
-from pequod.kube.objects import Key, Named
+from pequod.kube.objects import Described, Key, Named
 from pequod.runtime.verdicts import Stalled, Waiting
 
 BELIEVED = 60.0
@@ -34,10 +34,6 @@ FRONT_ENDS = frozenset(
     }
 )
 """Groups of the kinds that graphs are made for."""
-
-
-class _Annotated(msgspec.Struct, frozen=True):
-    metadata: ObjectMeta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,7 +167,7 @@ class Identities:
         try:
             kind = await self._discovery.find(source.api_version, source.kind)
             found = await self._own.get(
-                kind, source.name, namespace=source.namespace, type=_Annotated
+                kind, source.name, namespace=source.namespace, type=Described
             )
         except (NotFoundError, UnknownKindError):
             return {}

@@ -4,13 +4,10 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import msgspec
-
 from pequod.api import reasons
-from pequod.api.meta import ObjectMeta
 from pequod.base.flights import Flights
 from pequod.kube.cache import Cache, Projection
-from pequod.kube.objects import Key
+from pequod.kube.objects import Described, Key
 from pequod.runtime.verdicts import Stalled
 from pequod.sources.artifact import Artifact
 from pequod.sources.errors import SourceError
@@ -26,13 +23,7 @@ DEFAULT = ""
 Sets = Mapping[str, Reference | None]
 
 
-class NamespaceMetadata(msgspec.Struct, frozen=True):
-    """What is kept in memory of a Namespace."""
-
-    metadata: ObjectMeta
-
-
-PROJECTION = Projection(NamespaceMetadata, metadata_only=True)
+PROJECTION = Projection(Described, metadata_only=True)
 
 
 class PoliciesAwayError(Exception):
@@ -51,7 +42,7 @@ class PlatformPolicies:
 
     resolver: Resolver
     sets: Sets
-    namespaces: Cache[NamespaceMetadata] | None = None
+    namespaces: Cache[Described] | None = None
     """Without it the default set is for all."""
     _known: dict[Reference, tuple[Artifact, float]] = field(default_factory=dict)
     _asking: Flights[Artifact] = field(default_factory=Flights)
@@ -99,6 +90,6 @@ class PlatformPolicies:
         if self.namespaces is None:
             return DEFAULT
         found = self.namespaces.get(Key("", namespace))
-        if not isinstance(found, NamespaceMetadata):
+        if not isinstance(found, Described):
             return DEFAULT
         return found.metadata.labels.get(LABEL, DEFAULT)

@@ -8,7 +8,6 @@ import msgspec
 
 from pequod.api import reasons
 from pequod.api.graph import InventoryEntry
-from pequod.api.meta import ObjectMeta
 from pequod.api.platform import ResourceGraph
 from pequod.controllers.platform.claims import heir
 from pequod.controllers.platform.identity import Actor
@@ -22,6 +21,7 @@ from pequod.kube.cache import Cache
 from pequod.kube.client import Client
 from pequod.kube.errors import ForbiddenError, KubeError, NotFoundError, UnknownKindError
 from pequod.kube.kinds import NAMESPACES, Kind
+from pequod.kube.objects import Described
 from pequod.runtime.verdicts import Waiting
 
 REFUSED_AGAIN = 30.0
@@ -29,10 +29,6 @@ REFUSED_AGAIN = 30.0
 _GRAPHS = Kind.of(ResourceGraph)
 UNKNOWN = 5.0
 """Seconds after which a kind that is not served is believed to be gone."""
-
-
-class _Found(msgspec.Struct, frozen=True):
-    metadata: ObjectMeta
 
 
 class _Phase(msgspec.Struct, frozen=True):
@@ -154,7 +150,7 @@ class Scene:
         metadata = self.graph.metadata
         try:
             found = await self.own.get_metadata(
-                _GRAPHS, metadata.name, _Found, namespace=metadata.namespace
+                _GRAPHS, metadata.name, Described, namespace=metadata.namespace
             )
         except NotFoundError as error:
             raise GraphChangedError("the graph is gone; nothing is deleted") from error

@@ -9,6 +9,7 @@ from pequod.api import reasons
 from pequod.api.gitops import Cluster
 from pequod.api.graph import Node
 from pequod.api.platform import ResourceGraph
+from pequod.controllers.frontend.storing import FINALIZER
 from pequod.controllers.platform import adoptions, claims, limits, reporting
 from pequod.controllers.platform.finalizing import Finalizer
 from pequod.controllers.platform.identity import Identities
@@ -53,7 +54,7 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
     """Brings the objects of a graph into being, keeps them so, and takes them away."""
 
     kind = ResourceGraph
-    finalizer = "pequod.io/resourcegraph"
+    finalizer = FINALIZER
     permissions = (
         Permission(resources=("serviceaccounts",), verbs=("get", "impersonate")),
         Permission(resources=("namespaces",), verbs=("get",)),
