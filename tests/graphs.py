@@ -27,6 +27,7 @@ from waiting import until
 
 API = "/apis/platform.pequod.io/v1alpha1"
 TENANT = "tenant"
+RBAC = "rbac.authorization.k8s.io"
 PROBE = "probe-of-the-test"
 OPERATOR_NAMESPACE = "pequod-system"
 Object = dict[str, Any]
@@ -59,6 +60,19 @@ def deployment(name: str, *, replicas: int | None = 0, image: str = "app:1") -> 
 def node(id_: str, made: Object, **more: Any) -> Object:  # noqa: ANN401 -- any field of a node
     """A node of a graph."""
     return {"id": id_, "object": made, **more}
+
+
+def grant(api: Api, namespace: str, *, account: str = TENANT, role: str = "admin") -> None:
+    """An account, and what it may do in its namespace."""
+    accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
+    assert api.create(accounts, {"metadata": {"name": account}}).code in {201, 409}
+    binding = {
+        "metadata": {"name": f"{account}-{role}"},
+        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
+    }
+    path = f"/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings"
+    assert api.create(path, binding).code == 201
 
 
 @dataclass(frozen=True)

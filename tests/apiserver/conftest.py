@@ -1,11 +1,12 @@
 """Tests against a real API server: a namespace for each test."""
 
 import secrets
+from pathlib import Path
 
 import pytest
 
 from clusters import Api, SharedControlPlane
-from operators import ACCOUNT, NAMESPACE
+from operators import ACCOUNT, NAMESPACE, operator_kubeconfig
 
 
 @pytest.fixture
@@ -26,3 +27,12 @@ def namespace(api: Api) -> str:
     answer = api.create("/api/v1/namespaces", {"metadata": {"name": name}})
     assert answer.code == 201, answer.message
     return name
+
+
+@pytest.fixture(scope="session")
+def operator_account(
+    control_plane: SharedControlPlane, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
+    """The kubeconfig of the operator's account."""
+    folder = tmp_path_factory.mktemp("operator-account")
+    return operator_kubeconfig(control_plane.api, folder / "kubeconfig")

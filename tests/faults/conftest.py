@@ -28,6 +28,12 @@ async def theatre(
         yield running
 
 
+@pytest.fixture
+def replay(request: pytest.FixtureRequest) -> str:
+    """The command that repeats a test."""
+    return f".venv/bin/pytest '{request.node.nodeid}'"
+
+
 Tell = Callable[[Iterable[Run]], None]
 _RUNS, _SLOWEST = "runs with a fault", "slowest recovery"
 

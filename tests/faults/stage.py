@@ -16,7 +16,7 @@ from typing import TypeVar
 
 from clusters import Api
 from faultproxy import Call, FaultProxy, Match, fault_proxy
-from graphs import TENANT, Graphs
+from graphs import Graphs, grant
 from instances import Foreground
 from operators import ACCOUNT, NAMESPACE, Operator, operator_token
 from pequod.base.tasks import end
@@ -27,7 +27,6 @@ T = TypeVar("T")
 
 PATIENCE = 60.0
 _NOT_OF_GRAPHS = ("/events", "/leases/", "/token")
-_RBAC = "/apis/rbac.authorization.k8s.io/v1"
 
 
 def writes_of(namespace: str) -> Match:
@@ -109,19 +108,7 @@ class Stage:
         name = f"run-{secrets.token_hex(5)}"
         made = self.api.create("/api/v1/namespaces", {"metadata": {"name": name}})
         assert made.code == 201, made.message
-        accounts = f"/api/v1/namespaces/{name}/serviceaccounts"
-        assert self.api.create(accounts, {"metadata": {"name": TENANT}}).code == 201
-        binding = {
-            "metadata": {"name": TENANT},
-            "roleRef": {
-                "apiGroup": "rbac.authorization.k8s.io",
-                "kind": "ClusterRole",
-                "name": "admin",
-            },
-            "subjects": [{"kind": "ServiceAccount", "name": TENANT, "namespace": name}],
-        }
-        bound = self.api.create(f"{_RBAC}/namespaces/{name}/rolebindings", binding)
-        assert bound.code == 201, bound.message
+        grant(self.api, name)
         user = f"system:serviceaccount:{NAMESPACE}:{ACCOUNT}"
         return Graphs(self.api, name, self.api.acting_as(user, group="system:masters"))
 

@@ -27,11 +27,6 @@ def players(theatre: Stage) -> dict[str, Player]:
     return {name: Player(theatre, scenario) for name, scenario in SCENARIOS.items()}
 
 
-@pytest.fixture
-def replay(request: pytest.FixtureRequest) -> str:
-    return f".venv/bin/pytest '{request.node.nodeid}'"
-
-
 @pytest.mark.parametrize("scenario", SCENARIOS if CHOICE else FEW)
 async def test_cases_1_to_5_the_operator_dies_around_a_write(
     players: dict[str, Player], scenario: str, replay: str, tell: Tell
