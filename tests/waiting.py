@@ -17,9 +17,8 @@ async def eventually(condition: Condition, what: str, *, within: float = PATIENC
     try:
         async with asyncio.timeout(within):
             while True:
-                last = condition()
-                if isawaitable(last):
-                    last = await last
+                answer = condition()
+                last = await answer if isawaitable(answer) else answer
                 if last:
                     return
                 await asyncio.sleep(POLL)
