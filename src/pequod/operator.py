@@ -22,6 +22,8 @@ from pequod.controllers.platform.wiring import (
     platform,
     rendering_of,
 )
+from pequod.controllers.rollup.opchain import OPChainReconciler
+from pequod.controllers.rollup.wiring import rollup
 from pequod.kube.addresses import AddressRule, CheckedResolver
 from pequod.kube.auth import Access
 from pequod.kube.caches import Caches
@@ -44,6 +46,7 @@ RECONCILERS: tuple[type[Reconciler[Any]], ...] = (
     ClusterReconciler,
     ResourceGraphReconciler,
     TransformReconciler,
+    OPChainReconciler,
 )
 """Every reconciler; `deploy/rbac/` is made from what they declare."""
 
@@ -110,17 +113,19 @@ async def _reconcilers(  # noqa: PLR0913 -- everything comes together here
     clusters = Clusters(fence=fence, resolver=lambda: CheckedResolver(addresses))
     stack.push_async_callback(clusters.close)
     connections = Connections(caches.client, clusters, addresses)
+    key = await digest_key(quick, settings.namespace)
     family = platform(
         caches,
         clusters,
         recorder,
-        key=await digest_key(quick, settings.namespace),
+        key=key,
         rendering=rendering,
         settings=PlatformSettings(rules=settings.rules(), identity=settings.identity),
     )
     return (
         ClusterReconciler(connections, Probe(caches.client), interval=settings.probe_interval),
         *await stack.enter_async_context(family),
+        await stack.enter_async_context(rollup(caches, key=key, settings=settings.rollup)),
     )
 
 

@@ -7,6 +7,7 @@ from pequod.controllers.platform.identity import IdentityRules
 from pequod.controllers.platform.limits import NamespaceLimits
 from pequod.controllers.platform.policies import DEFAULT, Sets
 from pequod.controllers.platform.resourcegraph import Rules
+from pequod.controllers.rollup.wiring import RollupSettings
 from pequod.runtime.health import Address
 from pequod.runtime.leader import Timing
 from pequod.sources.library import LibraryOptions
@@ -38,6 +39,8 @@ class Settings:
     """Where modules come from and are kept; without it there are no Transforms either."""
     policies: Sets = field(default_factory=lambda: {DEFAULT: None})
     """The platform's own policies, in sets that namespaces choose from."""
+    rollup: RollupSettings = field(default_factory=RollupSettings)
+    """How chains are looked at."""
 
     def rules(self) -> Rules:
         """What concerns graphs."""

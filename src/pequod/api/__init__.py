@@ -13,6 +13,7 @@ from typing import Any
 from pequod.api.gitops import Cluster
 from pequod.api.meta import Resource
 from pequod.api.platform import ResourceGraph, Transform
+from pequod.api.rollup import OPChain
 
-KINDS: tuple[type[Resource[Any, Any]], ...] = (Transform, ResourceGraph, Cluster)
+KINDS: tuple[type[Resource[Any, Any]], ...] = (Transform, ResourceGraph, OPChain, Cluster)
 """Every kind that this release installs, in the order of the reference."""

@@ -142,5 +142,40 @@ ROLLED_BACK = Reason("RolledBack", "An earlier revision is in use.")
 ROLLBACK_FAILED = Reason("RollbackFailed", "The revision that was returned to is not Ready either.")
 UNSUPPORTED = Reason("Unsupported", "A field asks for something that is not there yet.")
 
-ON_THE_WAY = frozenset({PROGRESSING, WAITING_FOR_NODES, PRUNING, FINALIZING, FETCHING, EXECUTING})
+INVALID_CONFIGURATION = Reason(
+    "InvalidConfiguration", "The configuration of the chain is wrong; the message names each place."
+)
+CHECKING_L1 = Reason("CheckingL1", "L1 is being asked which chain it is.")
+WRONG_L1 = Reason("WrongL1", "The server of L1 is of another chain than the configuration.")
+ORIGIN_CHANGED = Reason(
+    "OriginChanged", "The configuration is of another chain than the data that is there."
+)
+WRONG_GENESIS = Reason(
+    "WrongGenesis", "The first block of op-geth is not the one of the rollup configuration."
+)
+JWT_MISMATCH = Reason("JwtMismatch", "op-geth does not accept the token of the engine API.")
+NOT_ANSWERING = Reason("NotAnswering", "A program runs and does not answer.")
+STARTING = Reason("Starting", "A program runs and has not made progress yet.")
+UNSAFE_HEAD_STALLED = Reason("UnsafeHeadStalled", "The chain makes no new blocks.")
+SAFE_HEAD_STALLED = Reason(
+    "SafeHeadStalled", "The chain makes blocks whose data does not get to L1."
+)
+SIGNER_FUNDS_LOW = Reason("SignerFundsLow", "An account cannot pay for much longer.")
+UPGRADING = Reason("Upgrading", "The programs are changed one after the other.")
+DISABLED = Reason("Disabled", "The component is not asked for.")
+RUNNING = Reason("Running", "The chain makes blocks.")
+
+ON_THE_WAY = frozenset(
+    {
+        PROGRESSING,
+        WAITING_FOR_NODES,
+        PRUNING,
+        FINALIZING,
+        FETCHING,
+        EXECUTING,
+        CHECKING_L1,
+        STARTING,
+        UPGRADING,
+    }
+)
 """Reasons that only say that something is still going on: nothing to warn of."""

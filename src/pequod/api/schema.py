@@ -62,6 +62,18 @@ ATOMIC_MAP = extension("map-type", "atomic")
 FreeForm = Annotated[dict[str, Any], extension("preserve-unknown-fields", value=True)]
 """An object whose content is not ours to describe; it is stored as it was written."""
 
+Quantity = (
+    int
+    | Annotated[
+        str,
+        msgspec.Meta(
+            pattern=r"^[+-]?([0-9]+|[0-9]+\.[0-9]*|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$",
+            max_length=64,
+        ),
+    ]
+)
+"""An amount as Kubernetes writes it: `500m`, `4Gi`, or a bare number."""
+
 Immutable = Annotated[
     T, check(Rule(rule="self == oldSelf", message="is immutable: create a new object instead"))
 ]

@@ -11,6 +11,7 @@ from pequod.cli import terminal
 
 if TYPE_CHECKING:
     from pequod.controllers.platform.policies import Sets
+    from pequod.controllers.rollup.wiring import RollupSettings
     from pequod.runtime.health import Address
     from pequod.runtime.leader import Timing
     from pequod.settings import Settings
@@ -182,6 +183,32 @@ def operator(  # noqa: PLR0913 -- a signature is the command line
             help="Let modules come from this machine (loopback). For development.",
         ),
     ] = False,
+    chain_rpc: Annotated[
+        str,
+        typer.Option(
+            envvar="PEQUOD_CHAIN_RPC",
+            metavar="TEMPLATE",
+            help="Where the programs of OPChains are asked: a URL with {service} or {address}, "
+            "{namespace} and {port}. {address} is the Service's own, for an operator outside.",
+        ),
+    ] = "http://{service}.{namespace}.svc:{port}",
+    chain_interval: Annotated[
+        str,
+        typer.Option(
+            envvar="PEQUOD_CHAIN_INTERVAL",
+            metavar="DURATION",
+            help="How often each OPChain is asked for its blocks, for example 10s.",
+        ),
+    ] = "10s",
+    allow_local_chains: Annotated[
+        bool,
+        typer.Option(
+            "--allow-local-chains",
+            envvar="PEQUOD_ALLOW_LOCAL_CHAINS",
+            help="Let L1 and the programs of OPChains be on this machine (loopback). "
+            "For development.",
+        ),
+    ] = False,
     plain_http: Annotated[
         list[str] | None,
         typer.Option(
@@ -226,6 +253,11 @@ def operator(  # noqa: PLR0913 -- a signature is the command line
         evaluator=evaluator or _built_evaluator(),
         library=_library(store, allow_local=allow_local_sources, plain_http=plain_http or []),
         policies=_policies(policies, policy_set or []),
+        rollup=_rollup(
+            chain_rpc,
+            _period("--chain-interval", chain_interval),
+            allow_local=allow_local_chains,
+        ),
     )
     logs.set_up(level=log_level, style=log_format)
     with terminal.explained():
@@ -286,6 +318,22 @@ def _library(store: Path | None, *, allow_local: bool, plain_http: "list[str]") 
             rule=AddressRule(allow_local=allow_local),
             plain_http=frozenset(plain_http),
         )
+
+
+def _rollup(rpc: str, interval: float, *, allow_local: bool) -> "RollupSettings":
+    from pequod.controllers.rollup.observers import Pace
+    from pequod.controllers.rollup.wiring import RollupSettings
+
+    try:
+        made = rpc.format(service="s", namespace="n", port=1, address="a")
+    except (KeyError, IndexError, ValueError):
+        made = ""
+    if not made.startswith(("http://", "https://")):
+        terminal.fail(
+            f"--chain-rpc: {rpc} is not a template of a URL",
+            "Give one such as http://{service}.{namespace}.svc:{port}.",
+        )
+    return RollupSettings(rpc=rpc, allow_local=allow_local, pace=Pace.every(interval))
 
 
 def _policies(text: str, sets: "list[str]") -> "Sets":

@@ -94,6 +94,8 @@ def _type(field: Schema) -> str:
         return " \\| ".join(f"`{value}`" for value in field["enum"])
     if field.get("x-kubernetes-preserve-unknown-fields"):
         return "free-form object"
+    if field.get("x-kubernetes-int-or-string"):
+        return "integer or string"
     return str(field.get("format") if field.get("format") == "date-time" else field["type"])
 
 

@@ -149,6 +149,15 @@ def _literal(info: types.LiteralType, path: str, _within: Within) -> Schema:
     return {"type": "string", "enum": list(info.values)}
 
 
+def _int_or_string(info: types.UnionType, path: str, within: Within) -> Schema:
+    members = {type(member): _schema_of(member, path, within) for member in info.types}
+    if members.keys() != {types.IntType, types.StrType}:
+        raise UnsupportedTypeError(path, f"is a union of several types; {_HINT}")
+    text = {key: value for key, value in members[types.StrType].items() if key != "type"}
+    variants = {"anyOf": [{"type": "integer"}, {"type": "string"}]}
+    return variants | {"x-kubernetes-int-or-string": True} | text
+
+
 def _list(info: types.VarTupleType | types.ListType, path: str, within: Within) -> Schema:
     return {"type": "array", "items": _schema_of(info.item_type, f"{path}[]", within)} | _present(
         minItems=info.min_length, maxItems=info.max_length
@@ -181,6 +190,7 @@ _EMITTERS: dict[type, Callable[[Any, str, Within], Schema]] = {
     types.VarTupleType: _list,
     types.ListType: _list,
     types.DictType: _map,
+    types.UnionType: _int_or_string,
 }
 
 

@@ -35,6 +35,8 @@ def operator(plan: Plan) -> Component:
             f"--metrics-address={metrics}",
             "--allow-local-clusters",
             "--allow-local-sources",
+            "--allow-local-chains",
+            "--chain-rpc=http://{address}:{port}",
         ),
         listens=(
             (LOOPBACK, plan.ports.operator_health),

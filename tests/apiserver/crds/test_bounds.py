@@ -43,7 +43,9 @@ def _sizes_outside(schema: Schema, value: Any) -> Iterator[object]:  # noqa: ANN
 
 
 def _of_another_type(schema: Schema) -> Iterator[object]:
-    if schema["type"] in {"integer", "boolean", "object", "array"}:
+    if schema.get("x-kubernetes-int-or-string"):
+        yield True
+    elif schema["type"] in {"integer", "boolean", "object", "array"}:
         yield "text"
     else:
         yield 42

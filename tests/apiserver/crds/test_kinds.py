@@ -1,21 +1,27 @@
 """What kubectl and generic tools see of our kinds."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from clusters import Api
-from schemas import ROOT, Kind, kinds, load, properties
+from schemas import Kind, kinds, load, properties, sample_files
 
 KINDS = pytest.mark.parametrize("kind", kinds().values(), ids=lambda kind: kind.name)
 
 
 def _stored(kind: Kind, api: Api, namespace: str) -> dict[str, Any]:
-    (sample,) = load(ROOT / f"deploy/samples/{kind.name.lower()}.yaml")
+    (path,) = (one for one in sample_files() if _is_plain(one, kind))
+    (sample,) = load(path)
     sample["metadata"]["namespace"] = namespace
     answer = api.create(kind.collection(namespace), sample)
     assert answer.code == 201, answer.message
     return answer.body
+
+
+def _is_plain(path: Path, kind: Kind) -> bool:
+    return path.stem == kind.name.lower() and path.parent.name != "complete"
 
 
 @KINDS
@@ -82,6 +88,7 @@ def test_one_word_lists_every_kind(api: Api, namespace: str) -> None:
 COLUMNS = {
     "Transform": ["NAME", "PHASE", "READY", "STATUS", "AGE"],
     "ResourceGraph": ["NAME", "PHASE", "READY", "STATUS", "AGE"],
+    "OPChain": ["NAME", "PHASE", "CHAINID", "READY", "STATUS", "AGE"],
     "Cluster": ["NAME", "ENVIRONMENT", "VERSION", "REACHABLE", "READY", "STATUS", "AGE"],
 }
 

@@ -33,9 +33,13 @@ def _ready(message: str, **predicate: object) -> Broken:
     return Broken("ResourceGraph", path, predicate, message)
 
 
+IMMUTABLE = "is immutable: create a new object instead"
 ADOPT = ("spec", "adopt")
 EXPRESSION = (*ADOPT, "labelSelector", "matchExpressions", 0)
 STEP = ("spec", "rollout", "steps", 0)
+PROGRAMS = ("spec", "components")
+KEY = "signerPrivateKeySecret"
+CONTRACTS = ("spec", "l1", "contractAddresses")
 ONE_STEP = "a step sets exactly one of setWeight, pause, analysis"
 
 BROKEN = [
@@ -74,6 +78,12 @@ BROKEN = [
     _ready("type HTTP, which needs it", type="HTTP"),
     _ready("expectStatus belongs to type HTTP only", type="Exists", expectStatus=200),
     _ready("must be at least 1s", type="Exists", timeout="10ms"),
+    Broken("OPChain", ("spec", "l1", "rpcUrl"), ..., "exactly one of rpcUrl, rpcUrlSecretRef"),
+    Broken("OPChain", (*PROGRAMS, "batcher", KEY), ..., "the batcher needs signerPrivateKeySecret"),
+    Broken("OPChain", (*PROGRAMS, "proposer", KEY), ..., "proposer needs signerPrivateKeySecret"),
+    Broken("OPChain", (*CONTRACTS, "disputeGameFactory"), ..., "the proposer needs one of"),
+    Broken("OPChain", (*CONTRACTS, "l2OutputOracle"), f"0x{'1' * 40}", "the proposer needs one of"),
+    Broken("OPChain", ("spec", "health", "stallWindow"), "10ms", "must be at least 1s"),
     Broken("ResourceGraph", ("spec", "nodes"), [], "set allowEmpty if it is meant", sample=1),
     Broken("ResourceGraph", (*ADOPT, "resources"), [], "name at least one object to adopt"),
 ]
@@ -125,8 +135,19 @@ def test_the_uid_of_a_source_may_change_because_a_restored_backup_has_another(
     assert as_operator.patch(url, {"spec": {"sourceRef": {"uid": "restored"}}}).code == 200
 
 
+def test_a_chain_keeps_its_chain_id(api: Api, namespace: str) -> None:
+    kind = kinds()["OPChain"]
+    sample = kind.samples()[0]
+    assert api.create(kind.collection(namespace), sample).code == 201
+    url = f"{kind.collection(namespace)}/{sample['metadata']['name']}"
+    answer = api.patch(url, {"spec": {"l2": {"chainId": 778}}})
+    assert answer.code == 422, answer.body
+    assert IMMUTABLE in answer.message
+
+
 def test_every_rule_of_every_kind_is_broken_above() -> None:
     proven = [broken.message for broken in BROKEN] + [message for _, _, message in CHANGES]
+    proven.append(IMMUTABLE)
     unproven = {
         rule["message"]
         for kind in kinds().values()

@@ -36,7 +36,7 @@ from pequod.runtime.verdicts import Result, Stalled, Waiting
 from pequod.sources.artifact import Artifact
 
 NAMESPACE = "namespace"
-LATE = 1.0
+LATE = 10.0
 """Seconds after which it is told what was rendered, whatever became of it."""
 AGAIN = 600.0
 """Seconds after which something is looked at again that the platform may have changed."""

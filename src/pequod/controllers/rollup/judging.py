@@ -1,0 +1,175 @@
+"""What is to be said of each program: by what it does, not by whether its pod runs. Pure."""
+
+from dataclasses import dataclass
+
+from pequod.api import reasons
+from pequod.api.graph import NodeStatus
+from pequod.api.platform import ResourceGraph
+from pequod.api.reasons import Reason
+from pequod.base.durations import words
+from pequod.controllers.rollup.chronicle import Chronicle, Seen
+from pequod.controllers.rollup.components.chain import Component
+from pequod.controllers.rollup.components.senders import Sender
+
+PATIENCE = 45.0
+"""Seconds for which a program that has answered before may be silent."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """Whether a program does what it should."""
+
+    ok: bool
+    message: str
+    reason: Reason = reasons.SUCCEEDED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """Everything that a judgement may need."""
+
+    name: str
+    graph: ResourceGraph
+    seen: Chronicle
+    now: float
+    genesis_hash: str
+    block_window: float
+    """Seconds within which a chain makes a block."""
+    stall_window: float
+    funds_hours: int
+    was_stalled: bool
+    """Whether the safe head was known to stand still before this operator began to look."""
+
+    @property
+    def advances(self) -> bool:
+        """Whether the chain makes blocks."""
+        return self.seen.progress.unsafe.moves(self.now, self.block_window)
+
+
+def is_current(graph: ResourceGraph) -> bool:
+    """Whether the status of a graph speaks of what it asks for now."""
+    return graph.status.observed_generation == graph.metadata.generation
+
+
+def is_ready(graph: ResourceGraph, component: Component) -> bool:
+    """Whether the workload of a program is as the graph has it."""
+    node = graph.status.node_status.get(component)
+    return node is not None and node.phase == "Ready" and is_current(graph)
+
+
+def judge_geth(case: Case) -> Judgement:
+    """op-geth serves, and its chain is the right one."""
+    if (problem := _workload(case, "geth")) or (problem := _silence(case, case.seen.geth)):
+        return problem
+    first = case.seen.first_block
+    if case.genesis_hash and first is not None and first != case.genesis_hash:
+        return Judgement(
+            ok=False,
+            reason=reasons.WRONG_GENESIS,
+            message=f"its first block is {first}, but .genesis.l2.hash of rollup.json is "
+            f"{case.genesis_hash}: genesis.json and rollup.json are not of the same chain",
+        )
+    syncing = ", still syncing" if case.seen.syncing else ""
+    return Judgement(ok=True, message=f"serves block {case.seen.height}{syncing}")
+
+
+def judge_node(case: Case) -> Judgement:
+    """op-node serves, and makes blocks."""
+    if problem := _workload(case, "node"):
+        return problem
+    if case.seen.knows_jwt is False and not case.advances:
+        return Judgement(
+            ok=False,
+            reason=reasons.JWT_MISMATCH,
+            message="op-geth does not accept the JWT of the configuration: both programs must "
+            "run with the same one; delete their pods to start them with the present one",
+        )
+    if problem := _silence(case, case.seen.node):
+        return problem
+    head = case.seen.progress.unsafe
+    if case.advances:
+        return Judgement(ok=True, message=heads(case))
+    if head.moved_at is None and head.still_for(case.now) <= case.block_window:
+        return Judgement(
+            ok=False, reason=reasons.STARTING, message=f"no new block yet; {heads(case)}"
+        )
+    still = words(round(case.now - max(head.since, head.moved_at or 0.0)))
+    return Judgement(
+        ok=False,
+        reason=reasons.UNSAFE_HEAD_STALLED,
+        message=f"no new block for {still}; {heads(case)}: see the log of {case.name}-node, and "
+        "whether L1 answers",
+    )
+
+
+def judge_sender(case: Case, sender: Sender, *, stopped: bool) -> Judgement:
+    """A program that sends to L1 serves, can pay, and what it sends arrives."""
+    if stopped:
+        return Judgement(
+            ok=False, reason=reasons.UPGRADING, message="stopped while op-geth and op-node change"
+        )
+    if problem := _workload(case, sender):
+        return problem
+    if sender == "batcher" and (problem := _stall(case)):
+        return problem
+    return _short_of_funds(case, sender) or Judgement(ok=True, message=_sent(case, sender))
+
+
+def heads(case: Case) -> str:
+    """Where the chain stands, for people."""
+    progress = case.seen.progress
+    return f"unsafe head {progress.unsafe.height}, safe head {progress.safe.height}"
+
+
+def _stall(case: Case) -> Judgement | None:
+    progress = case.seen.progress
+    known = case.was_stalled and progress.safe.moved_at is None
+    if not known and not progress.safe_head_stalled(case.now, case.stall_window):
+        return None
+    return Judgement(
+        ok=False,
+        reason=reasons.SAFE_HEAD_STALLED,
+        message=f"the safe head stands at {progress.safe.height} for more than "
+        f"{words(case.stall_window)} while the unsafe head moves ({progress.unsafe.height}): see "
+        f"the log of {case.name}-batcher-0, whether L1 takes its transactions, and delete the pod "
+        "to start it anew",
+    )
+
+
+def _short_of_funds(case: Case, sender: Sender) -> Judgement | None:
+    payer = case.seen.payers.get(sender)
+    problem = payer.funds.problem(case.funds_hours) if payer else ""
+    if not problem:
+        return None
+    return Judgement(
+        ok=False,
+        reason=reasons.SIGNER_FUNDS_LOW,
+        message=f"the account of the {sender} is short of funds: {problem}; send ether to it on L1",
+    )
+
+
+def _sent(case: Case, sender: Sender) -> str:
+    payer = case.seen.payers.get(sender)
+    if payer is None or payer.nonce is None:
+        return "runs"
+    return f"runs; its account has sent {payer.nonce} transactions"
+
+
+def _workload(case: Case, component: Component) -> Judgement | None:
+    """Why the workload of a program is not what the graph has; None when it is."""
+    if is_ready(case.graph, component):
+        return None
+    node = case.graph.status.node_status.get(component, NodeStatus())
+    if node.last_error:
+        return Judgement(ok=False, reason=reasons.NODES_FAILED, message=node.last_error)
+    waits = node.ready_details or "waits for what comes before it"
+    return Judgement(ok=False, reason=reasons.WAITING_FOR_NODES, message=waits)
+
+
+def _silence(case: Case, seen: Seen) -> Judgement | None:
+    """Why a program counts as silent; a short silence after an answer does not."""
+    if seen.at is not None and (not seen.trouble or case.now - seen.at <= PATIENCE):
+        return None
+    if not seen.trouble:
+        return Judgement(ok=False, reason=reasons.STARTING, message="has not been asked yet")
+    return Judgement(ok=False, reason=reasons.NOT_ANSWERING, message=seen.trouble)

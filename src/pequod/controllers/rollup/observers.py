@@ -1,0 +1,188 @@
+"""Look at chains all the time: a task for each, so that a silent server keeps nobody waiting."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Self
+
+import structlog
+
+from pequod.base.backoff import spread
+from pequod.base.tasks import Background, end
+from pequod.controllers.rollup import asking
+from pequod.controllers.rollup.chronicle import Chronicle, Payer, Seen, Target
+from pequod.controllers.rollup.components.senders import Sender
+from pequod.jsonrpc.client import JsonRpc
+from pequod.jsonrpc.errors import RpcError
+from pequod.kube.objects import Key
+
+AT_ONCE = 32
+"""Chains that are looked at at the same time."""
+_FAST = 5
+"""How much more often a chain is looked at whose state is about to change."""
+
+logger = structlog.get_logger()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often chains are looked at, in seconds."""
+
+    look: float = 10.0
+    """Between two looks at a chain."""
+    accounts: float = 60.0
+    """Between two looks at accounts on L1, which may cost something."""
+    tell: float = 15.0
+    """Between two reports of nothing but heights."""
+
+    @classmethod
+    def every(cls, look: float) -> Self:
+        """Everything in proportion to how often a chain is looked at."""
+        return cls(look=look, accounts=6 * look, tell=1.5 * look)
+
+
+@dataclass(slots=True)
+class _Watch:
+    target: Target
+    chronicle: Chronicle
+    task: asyncio.Task[None] | None = None
+    again: asyncio.Event = field(default_factory=asyncio.Event)
+    accounts_at: float | None = None
+    told: tuple[object, ...] = ()
+    told_at: float = 0.0
+    settled: bool = False
+
+
+class Observers:
+    """Everybody who looks at a chain."""
+
+    def __init__(self, rpc: JsonRpc, pace: Pace) -> None:
+        self._rpc = rpc
+        self._pace = pace
+        self._watches: dict[Key, _Watch] = {}
+        self._background = Background()
+        self._turns = asyncio.Semaphore(AT_ONCE)
+        self.wake: Callable[[Key], None] = lambda _: None
+
+    def watch(self, key: Key, target: Target) -> Chronicle:
+        """What is known of a chain, which is looked at from now on."""
+        watch = self._watches.get(key)
+        if watch is None:
+            watch = self._watches[key] = _Watch(target, Chronicle())
+            work = self._watching(key, watch)
+            watch.task = self._background.start(work, name=f"look at {key}")
+        elif watch.target != target:
+            _redirect(watch, target)
+        return watch.chronicle
+
+    def settle(self, key: Key, *, settled: bool) -> None:
+        """Whether nothing about a chain is expected to change soon."""
+        watch = self._watches.get(key)
+        if watch is not None and watch.settled != settled:
+            watch.settled = settled
+            watch.again.set()
+
+    def forget(self, key: Key) -> None:
+        """A chain is gone."""
+        watch = self._watches.pop(key, None)
+        if watch is not None and watch.task is not None:
+            watch.task.cancel()
+
+    async def close(self) -> None:
+        """Look at nothing any more."""
+        await end(*(watch.task for watch in self._watches.values() if watch.task is not None))
+        await self._background.close()
+
+    async def _watching(self, key: Key, watch: _Watch) -> None:
+        while True:
+            watch.again.clear()
+            async with self._turns:
+                try:
+                    await self._look(watch)
+                except Exception:
+                    # Whatever a server made of an answer: the next look may go better.
+                    logger.exception("looking at a chain failed", chain=str(key))
+            self._tell(key, watch)
+            delay = self._pace.look if watch.settled else self._pace.look / _FAST
+            try:
+                async with asyncio.timeout(spread(delay)):
+                    await watch.again.wait()
+            except TimeoutError:
+                continue
+
+    def _tell(self, key: Key, watch: _Watch) -> None:
+        now, gist = _clock(), watch.chronicle.gist()
+        if gist != watch.told or now - watch.told_at >= self._pace.tell or not watch.settled:
+            watch.told, watch.told_at = gist, now
+            self.wake(key)
+
+    async def _look(self, watch: _Watch) -> None:
+        target, seen = watch.target, watch.chronicle
+        await asyncio.gather(
+            self._tried(seen.geth, self._look_at_geth(target, seen)) if target.geth else _nothing(),
+            self._tried(seen.node, self._look_at_node(target, seen)) if target.node else _nothing(),
+            self._tried(seen.l1, self._look_at_l1(watch)) if target.l1 else _nothing(),
+        )
+
+    async def _tried(self, seen: Seen, work: Awaitable[None]) -> None:
+        try:
+            await work
+        except RpcError as error:
+            seen.trouble = str(error)
+
+    async def _look_at_geth(self, target: Target, seen: Chronicle) -> None:
+        execution = await asking.execution(self._rpc, target.geth)
+        if seen.first_block is None:
+            seen.first_block = await asking.first_block(self._rpc, target.geth)
+        if seen.progress.unsafe.moves(_clock(), self._pace.look * 3):
+            seen.knows_jwt = None
+        elif target.engine and target.jwt:
+            seen.knows_jwt = await asking.engine_knows(self._rpc, target.engine, target.jwt)
+        seen.saw_execution(execution, _clock())
+
+    async def _look_at_node(self, target: Target, seen: Chronicle) -> None:
+        seen.saw_heads(await asking.heads(self._rpc, target.node), _clock())
+
+    async def _look_at_l1(self, watch: _Watch) -> None:
+        target, seen = watch.target, watch.chronicle
+        if seen.l1_chain_id is None or seen.l1_chain_id != target.l1_chain_id:
+            seen.l1_chain_id = await asking.chain_id(self._rpc, target.l1)
+            seen.l1.answered(_clock())
+        if seen.l1_chain_id != target.l1_chain_id or not target.signers:
+            return
+        if watch.accounts_at is not None and _clock() - watch.accounts_at < self._pace.accounts:
+            return
+        price = await asking.gas_price(self._rpc, target.l1)
+        for sender, address in target.signers.items():
+            await self._look_at_account(target, seen, sender, address, price)
+        watch.accounts_at = _clock()
+        seen.l1.answered(_clock())
+
+    async def _look_at_account(
+        self, target: Target, seen: Chronicle, sender: Sender, address: str, price: int
+    ) -> None:
+        found = await asking.account(self._rpc, target.l1, address)
+        payer = seen.payers.setdefault(sender, Payer())
+        payer.saw(found, price, _clock(), datetime.now(UTC).replace(microsecond=0))
+
+
+def _redirect(watch: _Watch, target: Target) -> None:
+    """Ask others from now on; what only the old ones said is forgotten."""
+    seen, before = watch.chronicle, watch.target
+    if target.l1 != before.l1:
+        seen.l1, seen.l1_chain_id, watch.accounts_at = Seen(), None, None
+    for sender in [*seen.payers]:
+        if target.signers.get(sender) != before.signers.get(sender):
+            del seen.payers[sender]
+            watch.accounts_at = None
+    watch.target = target
+    watch.again.set()
+
+
+async def _nothing() -> None:
+    return
+
+
+def _clock() -> float:
+    return asyncio.get_running_loop().time()

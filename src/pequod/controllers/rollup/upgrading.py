@@ -1,0 +1,110 @@
+"""In which order a chain that runs becomes another one. Pure.
+
+The batcher and the proposer stop first; then op-geth changes, then op-node; and when the chain
+makes blocks again, the other two start. What the stored graph holds says how far that has come, so
+that nothing is lost when the operator dies on the way.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+import msgspec
+
+from pequod.api.graph import Node
+from pequod.controllers.rollup.compiling import Parts
+from pequod.controllers.rollup.components.chain import Component
+from pequod.controllers.rollup.components.senders import Sender
+
+SENDERS: tuple[Sender, ...] = ("batcher", "proposer")
+
+Step = Literal["whole", "stop", "geth", "node"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """What the graph holds for now."""
+
+    parts: Parts
+    step: Step = "whole"
+    waits: str = ""
+    """What must happen before the next stage; empty when this is the last one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What is known of the chain as it is stored."""
+
+    is_ready: Callable[[Component], bool]
+    """Whether the workload of a program is as the stored graph has it."""
+    answers: bool
+    """Whether op-geth has answered since the last stage began."""
+    advances: bool
+    """Whether the chain has made blocks since the last stage began."""
+
+
+def next_stage(wanted: Parts, stored: Parts, now: Situation) -> Stage:
+    """What the graph is to hold next, on the way to what is wanted."""
+    late = [one for one in ("geth", "node") if _differs(wanted, stored, one)]
+    stopped = all(_is_stopped(stored, one) for one in SENDERS)
+    if not late:
+        return Stage(wanted) if not stopped or not _sends(stored) else _started(wanted, stored, now)
+    if not stopped:
+        return Stage(_stopped(stored), "stop", "the batcher and the proposer stop")
+    if not all(now.is_ready(one) for one in SENDERS if one in stored):
+        return Stage(stored, "stop", "the batcher and the proposer stop")
+    if late[0] == "geth":
+        return Stage({**stored, "geth": wanted["geth"]}, "geth", "op-geth serves the new way")
+    if "geth" in stored and not (now.is_ready("geth") and now.answers):
+        return Stage(stored, "geth", "op-geth serves the new way")
+    return Stage({**stored, "node": wanted["node"]}, "node", "op-node makes blocks the new way")
+
+
+def _started(wanted: Parts, stored: Parts, now: Situation) -> Stage:
+    """The batcher and the proposer start when there is something to send."""
+    if "geth" in stored and not (now.is_ready("geth") and now.answers):
+        return Stage(stored, "geth", "op-geth serves the new way")
+    if "node" in stored and not (now.is_ready("node") and now.advances):
+        return Stage(stored, "node", "op-node makes blocks the new way")
+    return Stage(wanted)
+
+
+def is_stopped(nodes: Parts, sender: Sender) -> bool:
+    """Whether a program that sends is there, and told not to run."""
+    return sender in nodes and _is_stopped(nodes, sender)
+
+
+def _sends(parts: Parts) -> bool:
+    return any(one in parts for one in SENDERS)
+
+
+def _is_stopped(parts: Parts, sender: Sender) -> bool:
+    workload = _workload(parts, sender)
+    return workload is None or workload.object["spec"]["replicas"] == 0
+
+
+def _stopped(parts: Parts) -> Parts:
+    return {**parts, **{one: _without_pods(parts[one], one) for one in SENDERS if one in parts}}
+
+
+def _without_pods(nodes: tuple[Node, ...], sender: Sender) -> tuple[Node, ...]:
+    """Stopped at once, whatever the programs are doing that it otherwise comes after."""
+    return tuple(_idle(node, sender) if node.id == sender else node for node in nodes)
+
+
+def _idle(node: Node, sender: Sender) -> Node:
+    object_ = {**node.object, "spec": {**node.object["spec"], "replicas": 0}}
+    own = tuple(one for one in node.depends_on if one.startswith(f"{sender}-"))
+    return msgspec.structs.replace(node, object=object_, depends_on=own)
+
+
+def _differs(wanted: Parts, stored: Parts, component: Component) -> bool:
+    """Whether other pods are wanted; a component that comes or goes is no upgrade."""
+    new, old = _workload(wanted, component), _workload(stored, component)
+    if new is None or old is None:
+        return False
+    return bool(new.object["spec"]["template"] != old.object["spec"]["template"])
+
+
+def _workload(parts: Parts, component: Component) -> Node | None:
+    return next((one for one in parts.get(component, ()) if one.id == component), None)
