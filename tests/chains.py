@@ -233,13 +233,13 @@ def opchain(name: str = "chain", **changes: object) -> Document:
         "apiVersion": API_VERSION,
         "kind": "OPChain",
         "metadata": {"name": name},
-        "spec": _merged(_complete(name), changes),
+        "spec": merged(_complete(name), changes),
     }
 
 
 def spec(**changes: object) -> OPChainSpec:
     """The spec of that OPChain."""
-    return msgspec.convert(_merged(_complete("chain"), changes), OPChainSpec)
+    return msgspec.convert(merged(_complete("chain"), changes), OPChainSpec)
 
 
 def _complete(name: str) -> Document:
@@ -267,13 +267,14 @@ def _complete(name: str) -> Document:
     }
 
 
-def _merged(before: Document, changes: Mapping[str, Any]) -> Document:
-    merged = dict(before)
+def merged(before: Document, changes: Mapping[str, Any]) -> Document:
+    """A document after a merge patch."""
+    made = dict(before)
     for name, value in changes.items():
         if value is None:
-            merged.pop(name, None)
+            made.pop(name, None)
         elif isinstance(value, Mapping):
-            merged[name] = _merged(merged.get(name) or {}, value)
+            made[name] = merged(made.get(name) or {}, value)
         else:
-            merged[name] = value
-    return merged
+            made[name] = value
+    return made

@@ -2,7 +2,18 @@
 
 import typer
 
-from pequod.cli import dev, install, module, operator, plan, render, rollback, tree, validate
+from pequod.cli import (
+    dev,
+    install,
+    module,
+    opchain,
+    operator,
+    plan,
+    render,
+    rollback,
+    tree,
+    validate,
+)
 
 app = typer.Typer(
     name="pequod",
@@ -12,6 +23,7 @@ app = typer.Typer(
 )
 app.add_typer(dev.app, name="dev")
 app.add_typer(module.app, name="module")
+app.add_typer(opchain.app, name="opchain")
 app.command("render")(render.render)
 app.command("validate")(validate.validate)
 app.command("plan")(plan.plan)

@@ -1,6 +1,7 @@
 """Calls to JSON-RPC servers over HTTP."""
 
 import asyncio
+import os
 from collections.abc import Mapping, Sequence
 from ipaddress import ip_address
 from typing import Any
@@ -83,7 +84,7 @@ class JsonRpc:
     ) -> _Answer:
         body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": [*parameters]}
         session = self._opened()
-        own = {"Content-Type": "application/json", "Accept": "application/json"}
+        own = {"Content-Type": "application/json", "Accept-Encoding": "identity"}
         async with session.post(
             url, data=_encoder.encode(body), headers=own | dict(headers), allow_redirects=False
         ) as response:
@@ -153,5 +154,5 @@ def _why(error: Exception) -> str:
     """What went wrong, without the address: it may hold a key."""
     if isinstance(error, aiohttp.ClientConnectorError | OSError):
         cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-        return cause.strerror or type(cause).__name__
+        return os.strerror(cause.errno) if cause.errno else type(cause).__name__
     return type(error).__name__

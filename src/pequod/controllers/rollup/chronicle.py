@@ -36,10 +36,18 @@ class Seen:
     """When it last answered."""
     trouble: str = ""
     """Why it did not answer the last time; empty when it did."""
+    silent_since: float | None = None
+    """When it first did not answer, since it last did."""
 
     def answered(self, now: float) -> None:
         """It answered."""
-        self.at, self.trouble = now, ""
+        self.at, self.trouble, self.silent_since = now, "", None
+
+    def failed(self, trouble: str, now: float) -> None:
+        """It did not answer, or not as it should."""
+        self.trouble = trouble
+        if self.silent_since is None:
+            self.silent_since = now
 
 
 @dataclass(slots=True)

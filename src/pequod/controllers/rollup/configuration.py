@@ -1,12 +1,10 @@
 """The configuration of a chain: read from Secrets, and checked as a whole. Pure."""
 
 import gzip
-import hashlib
 import re
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 
@@ -20,6 +18,8 @@ from pequod.controllers.rollup.accounts import (
     signer,
 )
 from pequod.controllers.rollup.findings import Document, File, Findings, address, document
+from pequod.controllers.rollup.forks import fork_times
+from pequod.controllers.rollup.identity import identity
 
 GENESIS = "genesis.json"
 PACKED_GENESIS = "genesis.json.gz"
@@ -27,8 +27,10 @@ ROLLUP = "rollup.json"
 JWT = "jwt"
 L1_CHAIN = "chain.json"
 KEY = "key"
-LARGEST_GENESIS = 256 * 2**20
+LARGEST_GENESIS = 32 * 2**20
 """How large a genesis may be when it is unpacked."""
+KNOWN_L1 = frozenset({1, 11_155_111, 17_000, 560_048})
+"""Mainnet, Sepolia, Holesky and Hoodi, which op-node knows."""
 _JWT = re.compile(rb"(0x)?[0-9a-fA-F]{64}")
 _URL = re.compile(r"https?://[^\s/?#]+([/?#]\S*)?")
 
@@ -62,7 +64,9 @@ class Configuration:
     genesis_hash: str
     """Of the first block of L2, as the rollup configuration has it."""
     identity: str
-    """What cannot change under a chain that has data: where it begins, on both chains."""
+    """What cannot change under a chain that has data: where it begins, and how it is derived."""
+    forks: Mapping[str, int]
+    """When each fork comes."""
 
 
 class InvalidConfigurationError(Exception):
@@ -87,6 +91,12 @@ def configuration(spec: OPChainSpec, material: Material) -> Configuration:
     crosschecks.check_together(genesis, rollup)
     if material.l1_chain is not None:
         _check_l1_chain(spec, material.l1_chain, findings)
+    elif spec.l1.chain_id not in KNOWN_L1 and spec.components.node.enabled:
+        findings.add(
+            "spec.l1.chainConfigSecret",
+            f"is missing: op-node does not know the L1 with chain id {spec.l1.chain_id}; name a "
+            "Secret that holds, in chain.json, what debug_chainConfig answers there",
+        )
     jwt = _jwt(material.jwt, findings)
     url = _url(spec, material.l1_url, findings)
     batcher = _signer(material.batcher_key, findings)
@@ -104,7 +114,8 @@ def configuration(spec: OPChainSpec, material: Material) -> Configuration:
         proposer=proposer,
         block_time=rollup.number(".block_time", least=1) or 1,
         genesis_hash=rollup.hash(".genesis.l2.hash") or "",
-        identity=_identity(genesis, rollup),
+        identity=identity(genesis, rollup),
+        forks=fork_times(rollup),
     )
 
 
@@ -120,7 +131,7 @@ def _unpacked(file: File, findings: Findings) -> File | None:
         findings.add(file, "cannot be unpacked: it must be made by gzip")
         return None
     if inflating.unconsumed_tail or not inflating.eof:
-        whole = "more than 256 MiB when unpacked" if inflating.unconsumed_tail else "incomplete"
+        whole = "more than 32 MiB when unpacked" if inflating.unconsumed_tail else "incomplete"
         findings.add(file, f"is {whole}")
         return None
     return File(file.secret, file.key, content)
@@ -150,9 +161,11 @@ def _check_l1_chain(spec: OPChainSpec, file: File, findings: Findings) -> None:
     chain = document(file, findings)
     if chain is None:
         return
-    number = chain.number(".chainId", least=1)
+    above = ".config" if isinstance(chain.find(".config"), Mapping) else ""  # A genesis of L1.
+    number = chain.number(f"{above}.chainId", least=1)
     if number is not None and number != spec.l1.chain_id:
-        chain.wrong(".chainId", f"is {number}, but spec.l1.chainId is {spec.l1.chain_id}")
+        chain.wrong(f"{above}.chainId", f"is {number}, but spec.l1.chainId is {spec.l1.chain_id}")
+    chain.mapping(f"{above}.blobSchedule")
 
 
 def _jwt(file: File, findings: Findings) -> str:
@@ -166,8 +179,8 @@ def _jwt(file: File, findings: Findings) -> str:
 def _url(spec: OPChainSpec, file: File | None, findings: Findings) -> str:
     if file is None:
         return spec.l1.rpc_url or ""
-    text = file.content.strip().decode("utf-8", "replace")
-    if not _URL.fullmatch(text):
+    text = file.content.strip().decode("ascii", "replace")
+    if not _URL.fullmatch(text) or not text.isprintable() or not text.isascii():
         findings.add(file, "must be an http or https URL")
     return text
 
@@ -192,12 +205,14 @@ def _check_signers(
 ) -> None:
     known = spec.l1.contract_addresses
     if batcher is not None:
-        place = "spec.l1.contractAddresses.batcher"
+        place, hint = "spec.l1.contractAddresses.batcher", ""
         wanted: object = known.batcher
         if wanted is None and rollup is not None:
             path = ".genesis.system_config.batcherAddr"
-            place, wanted = f"{rollup.file}, {path}", rollup.find(path)
-        _check_account(material.batcher_key, batcher, wanted, place, findings)
+            place = f"{rollup.file}, {path}"
+            wanted = None if rollup.is_wrong(path) else rollup.find(path)
+            hint = "; set spec.l1.contractAddresses.batcher if SystemConfig names another by now"
+        _check_account(material.batcher_key, batcher, wanted, place, findings, hint)
     if proposer is not None and known.proposer is not None:
         place = "spec.l1.contractAddresses.proposer"
         _check_account(material.proposer_key, proposer, known.proposer, place, findings)
@@ -210,20 +225,16 @@ def _check_signers(
 
 
 def _check_account(
-    file: File | None, found: Signer, wanted: object, place: str, findings: Findings
+    file: File | None,
+    found: Signer,
+    wanted: object,
+    place: str,
+    findings: Findings,
+    hint: str = "",
 ) -> None:
     try:
         right = checksummed(wanted)
     except NotAnAddressError:
         return  # A finding of its own.
     if found.address != right:
-        findings.add(file, f"is the key of {found.address}, but {place} is {right}")
-
-
-def _identity(genesis: Document, rollup: Document) -> str:
-    """Forks are added while a chain lives, so `config` is not part of where it begins."""
-    begins: dict[str, Any] = {name: genesis.root[name] for name in genesis.root if name != "config"}
-    origin = {name: rollup.find(f".genesis.{name}") for name in ("l1", "l2", "l2_time")}
-    whole = {"genesis": begins, "chainId": genesis.find(".config.chainId"), "origin": origin}
-    text = msgspec.json.encode(whole, order="sorted")
-    return hashlib.sha256(text).hexdigest()[:32]
+        findings.add(file, f"is the key of {found.address}, but {place} is {right}{hint}")

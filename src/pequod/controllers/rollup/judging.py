@@ -12,7 +12,7 @@ from pequod.controllers.rollup.components.chain import Component
 from pequod.controllers.rollup.components.senders import Sender
 
 PATIENCE = 45.0
-"""Seconds for which a program that has answered before may be silent."""
+"""Seconds for which a program may be silent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,9 +167,13 @@ def _workload(case: Case, component: Component) -> Judgement | None:
 
 
 def _silence(case: Case, seen: Seen) -> Judgement | None:
-    """Why a program counts as silent; a short silence after an answer does not."""
-    if seen.at is not None and (not seen.trouble or case.now - seen.at <= PATIENCE):
-        return None
+    """Why a program counts as silent; a short silence is none yet."""
     if not seen.trouble:
+        if seen.at is not None:
+            return None
         return Judgement(ok=False, reason=reasons.STARTING, message="has not been asked yet")
-    return Judgement(ok=False, reason=reasons.NOT_ANSWERING, message=seen.trouble)
+    if case.now - (seen.silent_since or case.now) > PATIENCE:
+        return Judgement(ok=False, reason=reasons.NOT_ANSWERING, message=seen.trouble)
+    if seen.at is not None:
+        return None
+    return Judgement(ok=False, reason=reasons.STARTING, message=f"not yet: {seen.trouble}")

@@ -129,7 +129,7 @@ class Observers:
         try:
             await work
         except RpcError as error:
-            seen.trouble = str(error)
+            seen.failed(str(error), _clock())
 
     async def _look_at_geth(self, target: Target, seen: Chronicle) -> None:
         execution = await asking.execution(self._rpc, target.geth)

@@ -55,6 +55,8 @@ def _source_of(graph: ResourceGraph, _lookup: Lookup) -> Iterable[Key]:
 class _Memory:
     """What is remembered of a chain between two passes."""
 
+    loaded: Configuration | None = field(default=None, repr=False)
+    """The last one that was read, which L1 or the data may be at odds with."""
     configuration: Configuration | None = field(default=None, repr=False)
     """The last one that nothing was wrong with."""
     stored: str = ""
@@ -138,10 +140,10 @@ class OPChainReconciler(Reconciler[OPChain]):
         found = self._stages.find(source)
         with ctx.step("ConfigurationValid") as step:
             require_name(chain)
-            configuration = await self._loader.load(chain, source, ctx)
+            configuration = memory.loaded = await self._loader.load(chain, source, ctx)
             seen = await self._watched(chain, configuration, found, ctx)
             step.message = _require_l1(chain, seen)
-            await require_origin(self._own, chain, configuration, found)
+            await require_origin(self._own, chain, configuration, found, ctx.now.timestamp())
             memory.configuration = configuration
         made = Chain(ctx.key.name, ctx.key.namespace, chain.spec, configuration)
         generation = chain.metadata.generation
@@ -171,7 +173,7 @@ class OPChainReconciler(Reconciler[OPChain]):
     ) -> Case:
         """Everything that is known of a chain that has a graph."""
         known = memory.configuration
-        seen = await self._watched(chain, known, graph, ctx)
+        seen = await self._watched(chain, known or memory.loaded, graph, ctx)
         if seen.geth.trouble or seen.node.trouble:
             self._places.forget(ctx.key)
         was = next((one for one in chain.status.conditions if one.type == "BatcherReady"), None)
@@ -231,6 +233,8 @@ class OPChainReconciler(Reconciler[OPChain]):
                 found = judging.judge_node(case)
             else:
                 stopped = is_stopped(parts, component)
+                if component == "batcher" and not judging.is_ready(case.graph, component):
+                    case.seen.progress.safe.excuse(case.now)
                 found = judging.judge_sender(case, component, stopped=stopped)
             judged[component] = found
             with suppress(Verdict), ctx.step(_CONDITIONS[component]) as step:

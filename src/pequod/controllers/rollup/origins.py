@@ -1,12 +1,14 @@
 """What a chain cannot change: its name, and where it begins."""
 
 import re
+from collections.abc import Mapping
 
 from pequod.api import reasons
 from pequod.api.platform import ResourceGraph
 from pequod.api.rollup import OPChain
-from pequod.controllers.rollup.components.geth import DATA, ORIGIN
+from pequod.controllers.rollup.components.geth import DATA, FORKS, ORIGIN
 from pequod.controllers.rollup.configuration import Configuration
+from pequod.controllers.rollup.identity import is_another
 from pequod.kube.client import Client
 from pequod.kube.errors import NotFoundError
 from pequod.kube.kinds import Kind
@@ -28,37 +30,72 @@ def require_name(chain: OPChain) -> None:
 
 
 async def require_origin(
-    client: Client, chain: OPChain, configuration: Configuration, graph: ResourceGraph | None
+    client: Client,
+    chain: OPChain,
+    configuration: Configuration,
+    graph: ResourceGraph | None,
+    now: float,
 ) -> None:
     """The data that is there is of the chain that the configuration describes."""
     name = f"{chain.metadata.name}-{DATA}"
     if graph is not None:
-        found = _stored(graph)
+        known = _stored(graph)
     elif chain.spec.components.geth.enabled:
-        found = await _left_behind(client, chain.metadata.namespace or "", name)
+        known = await _left_behind(client, chain.metadata.namespace or "", name)
     else:
-        found = ""
-    if found and found != configuration.identity:
+        known = {}
+    found = known.get(ORIGIN, "")
+    if is_another(found, configuration.identity):
         raise Stalled(
             reasons.ORIGIN_CHANGED,
-            f"genesis.json and rollup.json describe a chain that begins otherwise than the one in "
-            f"PersistentVolumeClaim {name}: its genesis cannot change. Put the former files back; "
-            "or, to begin anew, delete the OPChain and that volume, or use another name",
+            "genesis.json and rollup.json describe another chain than the one in "
+            f"PersistentVolumeClaim {name}: where it begins, and how it is derived, cannot change. "
+            "Put the former files back; or, to begin anew, delete the OPChain and that volume, or "
+            "use another name",
+        )
+    if found and (moved := _moved(_times(known.get(FORKS, "")), configuration.forks, now)):
+        raise Stalled(
+            reasons.ORIGIN_CHANGED,
+            f"rollup.json: {'; '.join(moved)}: a chain cannot change its past. Forks are set, or "
+            "moved, to a time to come",
         )
 
 
-def _stored(graph: ResourceGraph) -> str:
+def _moved(before: Mapping[str, int], after: Mapping[str, int], now: float) -> list[str]:
+    """Forks that would change blocks that have been made."""
+    changed = {
+        name: (before.get(name), after.get(name))
+        for name in {*before, *after}
+        if before.get(name) != after.get(name)
+    }
+    return [
+        f".{name} was {_said(old)} and is {_said(new)}"
+        for name, (old, new) in sorted(changed.items())
+        if any(time is not None and time <= now for time in (old, new))
+    ]
+
+
+def _said(time: int | None) -> str:
+    return "not set" if time is None else str(time)
+
+
+def _times(text: str) -> dict[str, int]:
+    pairs = (one.partition("=") for one in text.split(",") if one)
+    return {name: int(time) for name, _, time in pairs if time.isdecimal()}
+
+
+def _stored(graph: ResourceGraph) -> dict[str, str]:
     for node in graph.spec.nodes:
         if node.id == DATA:
             annotations: dict[str, str] = node.object["metadata"].get("annotations", {})
-            return annotations.get(ORIGIN, "")
-    return ""
+            return annotations
+    return {}
 
 
-async def _left_behind(client: Client, namespace: str, name: str) -> str:
-    """Where a chain begins whose volume was kept."""
+async def _left_behind(client: Client, namespace: str, name: str) -> dict[str, str]:
+    """What a volume says that was kept when its chain was deleted."""
     try:
         found = await client.get_metadata(CLAIMS, name, Described, namespace=namespace)
     except NotFoundError:
-        return ""
-    return found.metadata.annotations.get(ORIGIN, "")
+        return {}
+    return found.metadata.annotations

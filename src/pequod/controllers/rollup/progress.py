@@ -29,6 +29,10 @@ class Head:
         elif height > self.height:
             self.height, self.since, self.moved_at = height, now, now
 
+    def excuse(self, now: float) -> None:
+        """It cannot move at present: that it stands still counts from now on only."""
+        self.since = now
+
     def still_for(self, now: float) -> float:
         """Seconds for which it has stood still."""
         return now - self.since if self.height is not None else 0.0

@@ -26,7 +26,9 @@ from pequod.controllers.rollup.configuration import GENESIS, JWT, PACKED_GENESIS
 from pequod.kube.objects import Object
 
 ORIGIN = "rollup.oplabs.io/origin"
-"""Annotation of the data volume: where the chain begins that it holds."""
+"""Annotation of the data volume: which chain it holds."""
+FORKS = "rollup.oplabs.io/forks"
+"""Annotation of the data volume: when each fork comes that the chain knows."""
 DATA = "geth-data"
 LARGEST_PLAIN = 128 * 1024
 """A larger genesis is kept packed: it would fill the graph."""
@@ -67,7 +69,10 @@ def _data(chain: Chain) -> Node:
     storage = chain.spec.components.geth.storage
     volume = metadata(chain, "geth") | {
         "name": f"{chain.name}-{DATA}",
-        "annotations": {ORIGIN: chain.configuration.identity},
+        "annotations": {
+            ORIGIN: chain.configuration.identity,
+            FORKS: ",".join(f"{name}={time}" for name, time in chain.configuration.forks.items()),
+        },
     }
     spec: Object = {
         "accessModes": ["ReadWriteOnce"],
