@@ -8,7 +8,7 @@ PYTEST_WORKERS ?= 2
 BENCH ?= controlplane
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run up down install test faults check lint types layers generated files coverage fmt generate \
+.PHONY: help setup build run up down install test chain faults check lint types layers generated files coverage fmt generate \
 	bench e2e tools lock clean
 
 help: ## List the targets
@@ -39,11 +39,14 @@ down: setup ## End what `make up` started
 install: setup ## Install the CRDs and the admission policy into a cluster of yours, after asking which
 	@$(BIN)/pequod install
 
-test: setup build tools ## Run every test
+test: setup build tools chain ## Run every test
 	$(BIN)/pytest -n $(PYTEST_WORKERS)
 
-e2e: setup build tools ## Run the tests that need a real node
+e2e: setup build tools chain ## Run the tests that need a real node
 	$(BIN)/pytest -m e2e
+
+chain: setup ## Build the programs of a real OP Stack chain for the tests (minutes the first time, then nothing)
+	@PYTHONPATH=tests $(BIN)/python -m opstack
 
 faults: setup build ## Sweep every fault over every write, and everything else of tests/faults
 	PEQUOD_FAULTS=all $(BIN)/pytest -n $(PYTEST_WORKERS) tests/faults

@@ -15,6 +15,7 @@ from pequod.dev.node.configuration import LOCAL_REGISTRY
 from pequod.dev.node.images import write_image
 from standin import write_standin
 from transforms import Transforms
+from volumes import CLAIMS, own_volume
 
 NAMESPACE = "transforms-of-pods"
 WEB = {"type": "embedded", "ref": "webservice"}
@@ -22,6 +23,7 @@ DATABASE = {"type": "embedded", "ref": "database"}
 DEPLOYMENTS = "apps/v1/deployments"
 NEXT_IMAGE = f"{LOCAL_REGISTRY}/program:2"
 DATABASE_IMAGE = f"{LOCAL_REGISTRY}/standin:1"
+DATABASE_USER = 999
 USER = 1000
 """The images that are made here have no user of their own, and nothing runs as root."""
 
@@ -188,11 +190,7 @@ def test_a_database_keeps_its_volume_over_restarts_and_its_end(
         "resources": {"requests": {"memory": "64Mi"}},
     }
     transforms.ask("shop-db", given, cueRef=DATABASE)
-    claims = "persistentvolumeclaims"
-    eventually(
-        lambda: "volumeName" in (transforms.find(claims, "shop-db-data") or {}).get("spec", {})
-    )
-    own_volume(transforms, node, transforms.live(claims, "shop-db-data")["spec"]["volumeName"])
+    own_volume(transforms, node, "shop-db-data", DATABASE_USER)
     eventually(partial(transforms.is_done, "shop-db"), within=120)
     eventually(lambda: said(transforms, "shop-db", 5432) == "shop of ada, start 1")
     assert credentials["password"] not in str(transforms.get("transform-shop-db"))
@@ -204,12 +202,6 @@ def test_a_database_keeps_its_volume_over_restarts_and_its_end(
     transforms.end("shop-db")
     eventually(partial(transforms.is_gone, "shop-db"), within=120)
     assert transforms.find("apps/v1/statefulsets", "shop-db") is None
-    claim = transforms.live(claims, "shop-db-data")
+    claim = transforms.live(CLAIMS, "shop-db-data")
     assert claim["status"]["phase"] == "Bound"
     assert "deletionTimestamp" not in claim["metadata"]
-
-
-def own_volume(transforms: Transforms, node: Foreground, name: str) -> None:
-    """Give a directory to the server's group: the node's simple volumes know no fsGroup."""
-    volume = transforms.api.get(f"/api/v1/persistentvolumes/{name}").body
-    node.execute("chown", "999:999", volume["spec"]["hostPath"]["path"])

@@ -13,6 +13,7 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.live import Live
 
+from pequod.api.platform import Transform
 from pequod.cli import terminal
 from pequod.cli.samples import samples_table
 from pequod.cli.trees import Drawing
@@ -124,7 +125,7 @@ class _Picture:
     def __init__(self, questions: Questions, client: Client) -> None:
         self._questions = questions
         namespace, name = _SAMPLE
-        self._drawing = Drawing(client, namespace, name, of_transform=True)
+        self._drawing = Drawing(client, namespace, name, Transform)
 
     async def drawn(self) -> RenderableType:
         """As things are now; without the tree where there is none."""

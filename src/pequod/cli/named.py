@@ -3,20 +3,26 @@
 from typing import NoReturn
 
 from pequod.api.platform import ResourceGraph, Transform
+from pequod.api.rollup import OPChain
 from pequod.cli import cluster
 
+Drawn = type[Transform] | type[OPChain] | type[ResourceGraph]
+"""What can be shown with everything that comes of it."""
+
 _USAGE = 2
-_NAMES: dict[str, type[Transform] | type[ResourceGraph]] = {
+_NAMES: dict[str, Drawn] = {
     "transform": Transform,
     "transforms": Transform,
     "tf": Transform,
+    "opchain": OPChain,
+    "opchains": OPChain,
     "resourcegraph": ResourceGraph,
     "resourcegraphs": ResourceGraph,
     "rg": ResourceGraph,
 }
 
 
-def named(text: str) -> tuple[type[Transform] | type[ResourceGraph], str]:
+def named(text: str) -> tuple[Drawn, str]:
     """The kind and the name of KIND/NAME."""
     word, slash, name = text.partition("/")
     kind = _NAMES.get(word.lower().partition(".")[0])
@@ -36,4 +42,8 @@ def transform_named(text: str) -> str:
 
 
 def _unknown(text: str) -> NoReturn:
-    cluster.end(f"{text} names nothing that is known here", "Write transform/NAME.", _USAGE)
+    cluster.end(
+        f"{text} names nothing that is known here",
+        "Write transform/NAME, opchain/NAME or rg/NAME.",
+        _USAGE,
+    )

@@ -110,12 +110,12 @@ def secrets(  # noqa: PLR0913 -- a signature is the command line
 
     Exit code 0: made, or there already. 1: nothing was made. 2: wrong usage.
     """
+    from pequod.cli.opchainsecrets import ROLES
+
     if output is not None and (dry_run or overwrite):
         raise typer.BadParameter("--output asks no cluster: leave --dry-run and --overwrite away")
     if chain is not None and l1_addresses is not None:
         raise typer.BadParameter("--chain has the addresses of L1: leave --l1-addresses away")
-    from pequod.cli.opchainsecrets import ROLES
-
     found = _read(
         {
             "genesis": genesis,

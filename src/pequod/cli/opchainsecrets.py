@@ -26,13 +26,15 @@ from pequod.api.rollup import (
 )
 from pequod.controllers.rollup.accounts import NotAnAddressError, checksummed
 from pequod.controllers.rollup.components.chain import Chain
-from pequod.controllers.rollup.components.geth import LARGEST_PLAIN, geth
+from pequod.controllers.rollup.components.geth import geth
 from pequod.controllers.rollup.components.node import node
 from pequod.controllers.rollup.configuration import (
     GENESIS,
     JWT,
     KEY,
+    KNOWN_L1,
     L1_CHAIN,
+    LARGEST_PLAIN,
     PACKED_GENESIS,
     ROLLUP,
     Configuration,
@@ -53,6 +55,7 @@ TWINS = {GENESIS: PACKED_GENESIS, PACKED_GENESIS: GENESIS}
 """Keys of which a Secret has one: of both, the operator would read one only."""
 
 _URL = "url"
+_BEACON = "<beacon API of L1; without this line, batches are calldata>"
 _GZIP = b"\x1f\x8b"
 _ZERO = f"0x{'0' * 40}"
 _UNKNOWN = {"l1": 1, "l2": 2}
@@ -241,11 +244,13 @@ def manifest(wanted: Wanted, files: Files) -> dict[str, Any]:
     found = {
         "optimismPortal": rollup.address(".deposit_contract_address") if rollup else None,
         "systemConfig": rollup.address(".l1_system_config_address") if rollup else None,
-        **made["l1"].get("contractAddresses", {}),
+        **made["l1"].pop("contractAddresses", {}),
     }
     if wanted.chain.spec.components.proposer.enabled and not _receivers(found):
         found["disputeGameFactory"] = "<DisputeGameFactoryProxy of op-deployer>"
-    made["l1"]["contractAddresses"] = {key: value for key, value in found.items() if value}
+    known = {key: value for key, value in found.items() if value}
+    beacon = {"beaconUrl": _BEACON} if wanted.chain.spec.l1.chain_id in KNOWN_L1 else {}
+    made["l1"] = made["l1"] | beacon | {"contractAddresses": known}
     metadata = msgspec.to_builtins(wanted.chain.metadata)
     return {"apiVersion": API_VERSION, "kind": "OPChain", "metadata": metadata, "spec": made}
 
@@ -303,7 +308,7 @@ def _naming(wanted: Wanted, files: Files) -> Iterator[str]:
         try:
             msgspec.convert(number, ChainId)
         except msgspec.ValidationError as error:
-            yield f"{files['rollup'].path}, .{place}: {error}"
+            yield f"{files['rollup'].path}, .{place}: is too large: {error}"
 
 
 def _shown(problem: str, wanted: Wanted, paths: Mapping[str, str]) -> str:

@@ -6,7 +6,9 @@ from rich.tree import Tree
 from pequod.api.graph import Node, NodeStatus
 from pequod.api.meta import Condition
 from pequod.api.platform import ResourceGraph, Transform
+from pequod.api.rollup import OPChain
 from pequod.base.logs import one_line
+from pequod.cli.named import Drawn
 from pequod.controllers.frontend.naming import graph_name
 from pequod.graph.model import InvalidGraphError, checked
 from pequod.kube.client import Client
@@ -14,7 +16,6 @@ from pequod.kube.errors import NotFoundError
 from pequod.kube.kinds import Kind
 
 GRAPHS = Kind.of(ResourceGraph)
-_TRANSFORMS = Kind.of(Transform)
 _COLOURS = {
     "Ready": "green",
     "Adopted": "cyan",
@@ -22,6 +23,10 @@ _COLOURS = {
     "Pending": "yellow",
     "Executing": "yellow",
     "Fetching": "yellow",
+    "ConfigLoading": "yellow",
+    "Deploying": "yellow",
+    "Upgrading": "yellow",
+    "Running": "green",
     "Error": "red",
     "Failed": "red",
 }
@@ -31,29 +36,33 @@ _LONGEST = 200
 class Drawing:
     """Draws one tree, as things are now."""
 
-    def __init__(self, client: Client, namespace: str, name: str, *, of_transform: bool) -> None:
+    def __init__(self, client: Client, namespace: str, name: str, kind: Drawn) -> None:
         self.client = client
         self.namespace = namespace
         self._name = name
-        self._of_transform = of_transform
+        self._kind = kind
+
+    @property
+    def kinds(self) -> tuple[Kind, ...]:
+        """What a tree is drawn from."""
+        return tuple({GRAPHS, Kind.of(self._kind)})
 
     async def tree(self) -> Tree:
         """The source, or the graph when that was asked for, and everything below."""
-        if not self._of_transform:
+        if self._kind is ResourceGraph:
             return await self._graph(self._name)
-        transform = await self.client.get(
-            _TRANSFORMS, self._name, namespace=self.namespace, type=Transform
+        source = await self.client.get(
+            Kind.of(self._kind), self._name, namespace=self.namespace, type=self._kind
         )
-        ready = _ready(transform.status.conditions)
-        label = _line("Transform", self._name, transform.status.phase, ready)
-        drawn = Tree(label)
-        for one in transform.status.violations:
-            drawn.add(Text(f"{one.severity}: {one.path}: {one_line(one.message, _LONGEST)}"))
-        known = transform.status.resource_graph_ref
-        reference = transform.spec.cluster_ref
-        name = graph_name("Transform", self._name, reference.name if reference else None)
+        kind, phase = self._kind.__name__, source.status.phase
+        drawn = Tree(_line(kind, self._name, phase, _ready(source.status.conditions)))
+        name = graph_name(kind, self._name)
+        if isinstance(source, Transform):
+            name = _draw_transform(drawn, source)
+        elif isinstance(source, OPChain):
+            _draw_chain(drawn, source)
         try:
-            drawn.add(await self._graph(known.name if known else name))
+            drawn.add(await self._graph(name))
         except NotFoundError:
             drawn.add(Text("no ResourceGraph yet", style="dim"))
         return drawn
@@ -65,6 +74,33 @@ class Drawing:
         for node in _ordered(graph):
             drawn.add(_node(node, status.node_status.get(node.id)))
         return drawn
+
+
+def _draw_transform(drawn: Tree, transform: Transform) -> str:
+    """What there is to say of a Transform; returns the name of its graph."""
+    for one in transform.status.violations:
+        drawn.add(Text(f"{one.severity}: {one.path}: {one_line(one.message, _LONGEST)}"))
+    if transform.status.resource_graph_ref is not None:
+        return transform.status.resource_graph_ref.name
+    reference = transform.spec.cluster_ref
+    return graph_name("Transform", transform.metadata.name, reference.name if reference else None)
+
+
+def _draw_chain(drawn: Tree, chain: OPChain) -> None:
+    """What the programs of a chain say, each in a line."""
+    told = chain.status.component_status
+    for name, one in (
+        ("op-geth", told.geth),
+        ("op-node", told.node),
+        ("op-batcher", told.batcher),
+        ("op-proposer", told.proposer),
+    ):
+        if one is not None:
+            mark = Text(f"{name}  ", style="bold")
+            mark.append(
+                one_line(one.message or "", _LONGEST), style="green" if one.ready else "yellow"
+            )
+            drawn.add(mark)
 
 
 def _ordered(graph: ResourceGraph) -> list[Node]:

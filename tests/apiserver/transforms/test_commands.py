@@ -85,6 +85,20 @@ async def test_a_tree_shows_the_source_its_graph_and_every_object(
     assert "Write transform/NAME" in odd.stderr
 
 
+async def test_a_watched_tree_is_drawn_anew_until_somebody_ends_it(
+    transforms: Transforms, platform: StartPlatform, pequod: Pequod
+) -> None:
+    transforms.ask("web", {"value": "a"})
+    async with platform():
+        await until(partial(transforms.is_done, "web"))
+        with pequod.running("tree", "tf/web", "--watch", "-n", transforms.namespace) as watching:
+            await asyncio.to_thread(watching.wait_for, "Transform/web  Ready  1 object ready")
+            transforms.alter("web", input={"value": "a", "count": 2})
+            await asyncio.to_thread(watching.wait_for, "Transform/web  Ready  2 objects ready")
+            assert watching.interrupt() in {0, 130}
+    assert "Traceback" not in watching.said
+
+
 async def test_a_rollback_goes_to_the_last_good_revision_and_forward_again(
     transforms: Transforms, platform: StartPlatform, pequod: Pequod
 ) -> None:

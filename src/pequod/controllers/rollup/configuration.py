@@ -19,7 +19,7 @@ from pequod.controllers.rollup.accounts import (
 )
 from pequod.controllers.rollup.findings import Document, File, Findings, address, document
 from pequod.controllers.rollup.forks import fork_times
-from pequod.controllers.rollup.identity import identity
+from pequod.controllers.rollup.identity import identity, word_for
 
 GENESIS = "genesis.json"
 PACKED_GENESIS = "genesis.json.gz"
@@ -27,6 +27,8 @@ ROLLUP = "rollup.json"
 JWT = "jwt"
 L1_CHAIN = "chain.json"
 KEY = "key"
+LARGEST_PLAIN = 128 * 2**10
+"""A larger genesis is kept packed."""
 LARGEST_GENESIS = 32 * 2**20
 """How large a genesis may be when it is unpacked."""
 KNOWN_L1 = frozenset({1, 11_155_111, 17_000, 560_048})
@@ -53,7 +55,10 @@ class Configuration:
     """A configuration that nothing is known to be wrong with."""
 
     genesis: bytes = field(repr=False)
-    """As JSON, unpacked."""
+    """As JSON, packed when it is large: it would fill the graph, and the memory."""
+    is_packed: bool = False
+    genesis_digest: str
+    """Of what the genesis says, however it is written."""
     rollup: bytes = field(repr=False)
     l1_chain: bytes | None = field(repr=False, default=None)
     jwt: str = field(repr=False)
@@ -104,8 +109,11 @@ def configuration(spec: OPChainSpec, material: Material) -> Configuration:
     _check_signers(spec, material, rollup, batcher, proposer, findings)
     if findings.problems or genesis is None or rollup is None:
         raise InvalidConfigurationError(findings.problems)
+    large = len(genesis.file.content) > LARGEST_PLAIN
     return Configuration(
-        genesis=genesis.file.content,
+        genesis=packed(genesis.file.content) if large else genesis.file.content,
+        is_packed=large,
+        genesis_digest=word_for(genesis.root),
         rollup=material.rollup.content,
         l1_chain=material.l1_chain.content if material.l1_chain else None,
         jwt=jwt,

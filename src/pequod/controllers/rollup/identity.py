@@ -31,12 +31,17 @@ def identity(genesis: Document, rollup: Document) -> str:
         if (found := genesis.number(f".{name}", required=False, text=True)) is not None
     }
     whole = {
-        "genesis": _normal(begins | numbers),
-        "fees": _normal(genesis.find(".config.optimism")),
-        "rollup": _normal({name: rollup.find(f".{name}") for name in _DERIVATION}),
+        "genesis": begins | numbers,
+        "fees": genesis.find(".config.optimism"),
+        "rollup": {name: rollup.find(f".{name}") for name in _DERIVATION},
     }
-    text = msgspec.json.encode(whole, order="sorted")
-    return f"{_SCHEME}-{hashlib.sha256(text).hexdigest()[:_DIGITS]}"
+    return f"{_SCHEME}-{word_for(whole)}"
+
+
+def word_for(document: Mapping[str, Any]) -> str:
+    """A word for what a document says, however it is written."""
+    text = msgspec.json.encode(_normal(document), order="sorted")
+    return hashlib.sha256(text).hexdigest()[:_DIGITS]
 
 
 def is_another(known: str, wanted: str) -> bool:

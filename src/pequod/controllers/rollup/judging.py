@@ -94,11 +94,16 @@ def judge_node(case: Case) -> Judgement:
             ok=False, reason=reasons.STARTING, message=f"no new block yet; {heads(case)}"
         )
     still = words(round(case.now - max(head.since, head.moved_at or 0.0)))
+    advice = f"see the log of {case.name}-node, and whether L1 answers"
+    if case.seen.height is not None and case.seen.height < (head.height or 0):
+        advice = (
+            f"op-geth has lost blocks, it is at {case.seen.height}: delete the pod of "
+            f"{case.name}-node, so that op-node begins there"
+        )
     return Judgement(
         ok=False,
         reason=reasons.UNSAFE_HEAD_STALLED,
-        message=f"no new block for {still}; {heads(case)}: see the log of {case.name}-node, and "
-        "whether L1 answers",
+        message=f"no new block for {still}; {heads(case)}: {advice}",
     )
 
 

@@ -22,7 +22,7 @@ from pequod.controllers.rollup.components.objects import (
     service,
     stateful_set,
 )
-from pequod.controllers.rollup.configuration import GENESIS, JWT, PACKED_GENESIS, packed
+from pequod.controllers.rollup.configuration import GENESIS, JWT, PACKED_GENESIS
 from pequod.kube.objects import Object
 
 ORIGIN = "rollup.oplabs.io/origin"
@@ -30,8 +30,6 @@ ORIGIN = "rollup.oplabs.io/origin"
 FORKS = "rollup.oplabs.io/forks"
 """Annotation of the data volume: when each fork comes that the chain knows."""
 DATA = "geth-data"
-LARGEST_PLAIN = 128 * 1024
-"""A larger genesis is kept packed: it would fill the graph."""
 _VOLUME = "/data"
 _CONFIG = "/config"
 _SECRETS = "/secrets"
@@ -54,14 +52,10 @@ def geth(chain: Chain) -> tuple[Node, ...]:
 
 
 def _files(chain: Chain) -> Object:
-    genesis = chain.configuration.genesis
-    if _is_plain(chain):
-        return config_map(chain, "geth", {GENESIS: genesis})
-    return config_map(chain, "geth", {}, {PACKED_GENESIS: packed(genesis)})
-
-
-def _is_plain(chain: Chain) -> bool:
-    return len(chain.configuration.genesis) <= LARGEST_PLAIN
+    known = chain.configuration
+    if known.is_packed:
+        return config_map(chain, "geth", {}, {PACKED_GENESIS: known.genesis})
+    return config_map(chain, "geth", {GENESIS: known.genesis})
 
 
 def _data(chain: Chain) -> Node:
@@ -117,10 +111,10 @@ def _pod(chain: Chain) -> Object:
         {"name": "secrets", "secret": {"secretName": name, "defaultMode": 0o440}},
     ]
     before = [_init(chain, "config")]
-    if not _is_plain(chain):
+    if known.is_packed:
         volumes.append({"name": "unpacked", "emptyDir": {}})
         before = [_unpack(chain), _init(chain, "unpacked")]
-    config = digest(known.genesis, known.jwt)
+    config = digest(known.genesis_digest, known.jwt)
     return pod(chain, "geth", [running], config=config, grace=300, volumes=volumes, before=before)
 
 

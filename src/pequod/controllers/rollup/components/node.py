@@ -84,6 +84,7 @@ def _arguments(chain: Chain) -> list[str]:
     arguments = [
         f"--l2={chain.url('geth', ENGINE)}",
         f"--l2.jwt-secret={_SECRETS}/{JWT}",
+        "--l2.enginekind=geth",
         f"--rollup.config={_CONFIG}/{ROLLUP}",
         "--l1.rpckind=standard",
         "--sequencer.enabled=true",

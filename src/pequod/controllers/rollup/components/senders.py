@@ -75,4 +75,4 @@ def _pod(
         health=health("/healthz", "rpc"),
     )
     config = digest(signer.address, l1_secret(chain).get(L1_URL))
-    return pod(chain, component, [running], config=config, grace=120)
+    return pod(chain, component, [running], config=config, grace=300)
