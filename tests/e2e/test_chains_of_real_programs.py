@@ -24,6 +24,7 @@ from volumes import CLAIMS, own_volume
 NAMESPACE = "chains"
 NAME = "devnet"
 PATIENCE = 240.0
+CTR = ("ctr", "--namespace=k8s.io", "images")
 RECEIPTS = "--txmgr.receipt-query-interval=500ms"
 USER = 1000
 """Whom the programs run as."""
@@ -38,23 +39,28 @@ def programs() -> OpStackPrograms:
 @pytest.fixture(scope="module")
 def images(node: Foreground, programs: OpStackPrograms) -> dict[str, str]:
     """Images of the programs, by what they are called in an OPChain."""
-    return {
-        "geth": load(node, programs.geth, "1"),
-        "node": load(node, programs.op_node, "1"),
-        "batcher": load(node, programs.op_batcher, "1"),
-        "proposer": load(node, programs.op_proposer, "1"),
-        "new geth": load(node, programs.geth, "2"),
-        "new node": load(node, programs.op_node, "2"),
+    loaded = {
+        "geth": load(node, programs.geth),
+        "node": load(node, programs.op_node),
+        "batcher": load(node, programs.op_batcher),
+        "proposer": load(node, programs.op_proposer),
     }
+    return loaded | {f"new {one}": renamed(node, loaded[one]) for one in ("geth", "node")}
 
 
-def load(node: Foreground, program: Path, tag: str) -> str:
-    name, archive = f"{LOCAL_REGISTRY}/{program.name}:{tag}", f"{program.name}.tar"
+def load(node: Foreground, program: Path) -> str:
+    """Put an image on the node, where pods find it without a registry."""
+    name, archive = f"{LOCAL_REGISTRY}/{program.name}:1", f"{program.name}.tar"
     write_program_image(node.root / "node" / archive, name, program)
-    ctr = ("ctr", "--namespace=k8s.io", "images")
-    node.execute(*ctr, "import", f"/var/lib/pequod/node/{archive}")
-    node.execute(*ctr, "push", "--hosts-dir=/var/lib/pequod/node/registries", name)
+    node.execute(*CTR, "import", f"/var/lib/pequod/node/{archive}")
     return name
+
+
+def renamed(node: Foreground, name: str) -> str:
+    """The same image as another version."""
+    other = f"{name.removesuffix(':1')}:2"
+    node.execute(*CTR, "tag", name, other)
+    return other
 
 
 class Running:
