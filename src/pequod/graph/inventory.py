@@ -48,6 +48,13 @@ class Inventory:
         entry = self._entries.get(id_)
         return (entry.uid or "") if entry is not None else ""
 
+    def follow(self, wanted: Iterable[Intent]) -> bool:
+        """Take over what is asked of objects that are known; whether that changed anything.
+
+        A node may come to say nothing new but what becomes of its object in the end.
+        """
+        return self.widen(intent for intent in wanted if intent.ref.id in self._entries)
+
     def widen(self, wanted: Iterable[Intent]) -> bool:
         """Take intentions in; whether that changed anything."""
         changed = False

@@ -17,12 +17,12 @@ from pequod.jsonrpc.errors import (
     UnansweredError,
 )
 from pequod.kube.addresses import AddressRefusedError, AddressRule, CheckedResolver
+from pequod.kube.objects import MISFITS
 
 LARGEST_ANSWER = 1 << 20
 TIMEOUT = 5.0
 _CONNECT = 3.0
-_CONNECTIONS = 64
-_PER_HOST = 8
+_PER_HOST = 32
 _REDIRECTS = range(300, 400)
 _BAD = 400
 _DENIED = frozenset({401, 403})
@@ -35,7 +35,7 @@ class _Error(msgspec.Struct, frozen=True):
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    result: Any = None
+    result: Any = msgspec.UNSET
     error: _Error | None = None
 
 
@@ -70,7 +70,7 @@ class JsonRpc:
         except (aiohttp.ClientError, OSError, ValueError) as error:
             raise UnansweredError(f"{host} cannot be reached: {_why(error)}") from error
         if answer.error is not None:
-            words = answer.error.message[:_SHOWN]
+            words = _without_keys(answer.error.message, url)[:_SHOWN]
             raise AnsweredError(f"{host} refuses {method}: {words}", answer.error.code)
         return answer.result
 
@@ -113,7 +113,7 @@ class JsonRpc:
         if self._session is None:
             connector = aiohttp.TCPConnector(
                 resolver=CheckedResolver(self._rule),
-                limit=_CONNECTIONS,
+                limit=0,  # As many as are asked at once: a silent one must not keep others waiting.
                 limit_per_host=_PER_HOST,
                 ttl_dns_cache=10,
             )
@@ -143,16 +143,31 @@ async def _bounded(response: aiohttp.ClientResponse, host: str) -> bytes:
 
 def _decoded(content: bytes, host: str, status: int) -> _Answer:
     try:
-        return _answers.decode(content)
-    except (msgspec.DecodeError, RecursionError):
-        if status >= _BAD:
-            raise RefusedError(f"{host} answers {status}", status) from None
-        raise GarbageError(f"the answer of {host} is not JSON-RPC") from None
+        answer = _answers.decode(content)
+    except MISFITS:
+        answer = _Answer()
+    if answer.error is not None:
+        return answer
+    if status >= _BAD:
+        raise RefusedError(f"{host} answers {status}", status)
+    if answer.result is msgspec.UNSET:
+        raise GarbageError(f"the answer of {host} is not JSON-RPC")
+    return answer
+
+
+def _without_keys(text: str, url: str) -> str:
+    """What a server says, without the parts of its URL that may be a key."""
+    known = URL(url)
+    parts = {*known.raw_parts, *known.parts, *known.query.values(), known.user, known.password}
+    for part in sorted((one for one in parts if one and one != "/"), key=len, reverse=True):
+        text = text.replace(part, "…")
+    return text
 
 
 def _why(error: Exception) -> str:
     """What went wrong, without the address: it may hold a key."""
     if isinstance(error, aiohttp.ClientConnectorError | OSError):
         cause = error.os_error if isinstance(error, aiohttp.ClientConnectorError) else error
-        return os.strerror(cause.errno) if cause.errno else type(cause).__name__
+        known = cause.errno is not None and cause.errno > 0
+        return os.strerror(cause.errno or 0) if known else cause.strerror or type(cause).__name__
     return type(error).__name__

@@ -2,7 +2,9 @@
 
 from functools import partial
 
-from graphs import Graphs, Start, config_map, deployment, node, object_
+import pytest
+
+from graphs import Graphs, Object, Start, config_map, deployment, node, object_
 from waiting import until
 
 PRUNE = "pequod.io/prune"
@@ -161,6 +163,26 @@ async def test_orphans_survive_by_graph_and_by_node(graphs: Graphs, engine: Star
     assert graphs.find("configmaps", "a") is not None
     assert graphs.find("configmaps", "b") is not None
     assert graphs.find("configmaps", "c") is None
+
+
+@pytest.mark.parametrize(("before", "after"), [("Delete", "Orphan"), ("Orphan", "Delete")])
+async def test_what_becomes_of_an_object_is_what_its_node_said_last(
+    graphs: Graphs, engine: Start, before: str, after: str
+) -> None:
+    """Also when that is all that has changed: nothing has to be applied for it."""
+
+    def said(policy: str) -> list[Object]:
+        return [node("a", config_map("a"), applyPolicy={"deletionPolicy": policy}), *maps("b")]
+
+    graphs.create("web", *said(before))
+    async with engine():
+        await until(partial(graphs.is_ready, "web"))
+        graphs.change("web", *said(after))
+        await until(partial(graphs.is_ready, "web"))
+        graphs.delete("web")
+        await until(lambda: not graphs.exists("web"))
+    assert (graphs.find("configmaps", "a") is not None) == (after == "Orphan")
+    assert graphs.find("configmaps", "b") is None
 
 
 async def test_case_47_an_object_that_moves_to_another_graph_keeps_its_uid(

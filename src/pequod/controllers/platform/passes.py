@@ -108,6 +108,8 @@ class GraphPass:
         if execution.has_work():
             await self._require_rights(prepared)
             await self._intend(prepared)
+        else:
+            self.run.inventory.follow(prepared.intents(self.plan))
         mirrored = self._mirrored(prepared)
         outcome = await execution.run()
         self._note(outcome, prepared)

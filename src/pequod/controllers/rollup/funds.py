@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 
 HISTORY = 24 * 3600.0
 """Seconds over which is looked back."""
-_SAMPLES = 400
+_STEP = 300.0
+"""Seconds that one entry of the history stands for."""
+_LEAST = 3 * 3600.0
+"""Seconds that what was spent is spread over at the least: payments come in bursts."""
 _HOUR = 3600.0
-_LEAST = 60.0
-"""Seconds from which on what was spent says something about how fast it is."""
 ETHER = 10**18
 LEAST_GAS = 1_000_000
 """Gas that an account must be able to pay for: some twenty plain transactions."""
@@ -21,29 +22,32 @@ class Funds:
     balance: int | None = None
     """In wei."""
     gas_price: int = 0
-    _samples: deque[tuple[float, int]] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
+    _spent: deque[tuple[float, int]] = field(default_factory=deque)
+    """What was spent in each step of the history that something was seen in."""
+    _since: float | None = None
+    _now: float = 0.0
 
     def saw(self, balance: int, gas_price: int, now: float) -> None:
-        """It was seen to hold an amount."""
+        """It was seen to hold an amount; what is paid in does not count as not spent."""
+        spent = max((self.balance or 0) - balance, 0)
         self.balance, self.gas_price = balance, gas_price
-        self._samples.append((now, balance))
-        while self._samples and now - self._samples[0][0] > HISTORY:
-            self._samples.popleft()
+        if self._since is None:
+            self._since = now
+        if self._spent and now - self._spent[-1][0] < _STEP:
+            began, before = self._spent.pop()
+            self._spent.append((began, before + spent))
+        else:
+            self._spent.append((now, spent))
+        while now - self._spent[0][0] > HISTORY:
+            self._since = self._spent.popleft()[0]
+        self._now = now
 
     def hours_left(self) -> float | None:
-        """How long the balance lasts at the rate of late; None when nothing is spent.
-
-        What is paid in does not count as not spent.
-        """
-        if self.balance is None or len(self._samples) <= 1:
+        """How long the balance lasts at the rate of late; None when nothing is spent."""
+        spent = sum(amount for _, amount in self._spent)
+        if self.balance is None or self._since is None or not spent:
             return None
-        spent = sum(
-            max(before - after, 0)
-            for (_, before), (_, after) in zip(self._samples, list(self._samples)[1:], strict=False)
-        )
-        elapsed = self._samples[-1][0] - self._samples[0][0]
-        if not spent or elapsed < _LEAST:
-            return None
+        elapsed = max(self._now - self._since, _LEAST)
         return self.balance / (spent / elapsed) / _HOUR
 
     def problem(self, hours: int) -> str:

@@ -123,6 +123,8 @@ def judge_sender(case: Case, sender: Sender, *, stopped: bool) -> Judgement:
 def heads(case: Case) -> str:
     """Where the chain stands, for people."""
     progress = case.seen.progress
+    if progress.unsafe.height is None:
+        return "no head seen yet"
     return f"unsafe head {progress.unsafe.height}, safe head {progress.safe.height}"
 
 
@@ -131,13 +133,13 @@ def _stall(case: Case) -> Judgement | None:
     known = case.was_stalled and progress.safe.moved_at is None
     if not known and not progress.safe_head_stalled(case.now, case.stall_window):
         return None
+    where = f"at {progress.safe.height} " if progress.safe.height is not None else ""
     return Judgement(
         ok=False,
         reason=reasons.SAFE_HEAD_STALLED,
-        message=f"the safe head stands at {progress.safe.height} for more than "
-        f"{words(case.stall_window)} while the unsafe head moves ({progress.unsafe.height}): see "
-        f"the log of {case.name}-batcher-0, whether L1 takes its transactions, and delete the pod "
-        "to start it anew",
+        message=f"the safe head stands still {where}for more than {words(case.stall_window)} while "
+        f"the unsafe head moves ({heads(case)}): see the log of {case.name}-batcher-0, whether L1 "
+        "takes its transactions, and delete the pod to start it anew",
     )
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Self
@@ -98,11 +99,7 @@ class Observers:
         while True:
             watch.again.clear()
             async with self._turns:
-                try:
-                    await self._look(watch)
-                except Exception:
-                    # Whatever a server made of an answer: the next look may go better.
-                    logger.exception("looking at a chain failed", chain=str(key))
+                await self._look(watch)
             self._tell(key, watch)
             delay = self._pace.look if watch.settled else self._pace.look / _FAST
             try:
@@ -130,16 +127,25 @@ class Observers:
             await work
         except RpcError as error:
             seen.failed(str(error), _clock())
+        except Exception:
+            # Whatever a server made of an answer: the next look may go better.
+            logger.exception("looking at a chain failed")
+            seen.failed("the operator failed to ask; its log has the details", _clock())
 
     async def _look_at_geth(self, target: Target, seen: Chronicle) -> None:
         execution = await asking.execution(self._rpc, target.geth)
         if seen.first_block is None:
             seen.first_block = await asking.first_block(self._rpc, target.geth)
-        if seen.progress.unsafe.moves(_clock(), self._pace.look * 3):
-            seen.knows_jwt = None
-        elif target.engine and target.jwt:
-            seen.knows_jwt = await asking.engine_knows(self._rpc, target.engine, target.jwt)
         seen.saw_execution(execution, _clock())
+        await self._look_at_engine(target, seen)
+
+    async def _look_at_engine(self, target: Target, seen: Chronicle) -> None:
+        """Whether op-geth takes our token; nobody asks while the chain makes blocks."""
+        seen.knows_jwt = None
+        if seen.progress.unsafe.moves(_clock(), self._pace.look * 3) or not target.engine:
+            return
+        with suppress(RpcError):
+            seen.knows_jwt = await asking.engine_knows(self._rpc, target.engine, target.jwt)
 
     async def _look_at_node(self, target: Target, seen: Chronicle) -> None:
         seen.saw_heads(await asking.heads(self._rpc, target.node), _clock())

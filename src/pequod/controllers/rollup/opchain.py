@@ -173,7 +173,7 @@ class OPChainReconciler(Reconciler[OPChain]):
     ) -> Case:
         """Everything that is known of a chain that has a graph."""
         known = memory.configuration
-        seen = await self._watched(chain, known or memory.loaded, graph, ctx)
+        seen = await self._watched(chain, memory.loaded, graph, ctx)
         if seen.geth.trouble or seen.node.trouble:
             self._places.forget(ctx.key)
         was = next((one for one in chain.status.conditions if one.type == "BatcherReady"), None)
@@ -315,7 +315,7 @@ def _require_l1(chain: OPChain, seen: Chronicle) -> str:
     if seen.l1_chain_id is None:
         if not seen.l1.trouble:
             raise Waiting(reasons.CHECKING_L1, "L1 is being asked for its chain id", after=1.0)
-        return f"L1 was not asked for its chain id: {seen.l1.trouble}"
+        return f"L1 has not told its chain id: {seen.l1.trouble}"
     wanted = chain.spec.l1.chain_id
     if seen.l1_chain_id != wanted:
         raise Waiting(
@@ -323,7 +323,7 @@ def _require_l1(chain: OPChain, seen: Chronicle) -> str:
             f"L1 says that its chain id is {seen.l1_chain_id}, but spec.l1.chainId and rollup.json "
             f"say {wanted}: the URL leads to another chain",
         )
-    return ""
+    return f"chain {chain.spec.l2.chain_id} on L1 chain {wanted}"
 
 
 def _situation(found: ResourceGraph | None, seen: Chronicle, memory: _Memory) -> Situation:

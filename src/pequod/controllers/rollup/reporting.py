@@ -2,6 +2,7 @@
 
 from datetime import datetime
 
+from pequod.api import reasons
 from pequod.api.rollup import (
     BatcherStatus,
     ComponentStatus,
@@ -42,14 +43,21 @@ def phase(chain: OPChain, case: Case, judged: Judgements, *, upgrading: bool) ->
     runs = all(base) if base else all(one.ok for one in judged.values())
     if upgrading or (was == "Upgrading" and not (runs and following.is_ready(case.graph))):
         return "Upgrading"
+    patient = all(
+        one.ok or one.reason in reasons.ON_THE_WAY
+        for name, one in judged.items()
+        if name in {"geth", "node"}
+    )
     unseen = case.seen.progress.unsafe.height is None
-    # What nobody has looked at yet is what it was.
-    if runs or (was == "Running" and (unseen or case.advances)):
+    # What nobody has looked at yet is what it was, for a while.
+    believed = unseen and patient and "node" in judged
+    if runs or (was == "Running" and (case.advances or believed)):
         return "Running"
     before = chain.status.component_status.node
-    if unseen and (before is None or before.unsafe_height is None):
-        return "Error" if case.graph.status.phase == "Failed" else "Deploying"
-    return "Deploying" if was == "Deploying" else "Error"
+    fresh = was == "Deploying" or (unseen and (before is None or before.unsafe_height is None))
+    if fresh and patient and was != "Running" and case.graph.status.phase != "Failed":
+        return "Deploying"
+    return "Error"
 
 
 def _geth(judged: Judgement, seen: Chronicle, before: GethStatus) -> GethStatus:

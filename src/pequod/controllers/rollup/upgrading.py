@@ -17,6 +17,8 @@ from pequod.controllers.rollup.components.chain import Component
 from pequod.controllers.rollup.components.senders import Sender
 
 SENDERS: tuple[Sender, ...] = ("batcher", "proposer")
+BASE: tuple[Component, ...] = ("geth", "node")
+"""What the others build upon, in the order in which it changes."""
 
 Step = Literal["whole", "stop", "geth", "node"]
 
@@ -45,28 +47,46 @@ class Situation:
 
 def next_stage(wanted: Parts, stored: Parts, now: Situation) -> Stage:
     """What the graph is to hold next, on the way to what is wanted."""
-    late = [one for one in ("geth", "node") if _differs(wanted, stored, one)]
+    late = [one for one in BASE if _differs(wanted, stored, one)]
     stopped = all(_is_stopped(stored, one) for one in SENDERS)
+    held = _held(wanted, stored)
     if not late:
-        return Stage(wanted) if not stopped or not _sends(stored) else _started(wanted, stored, now)
+        return Stage(wanted) if not stopped or not _sends(stored) else _started(wanted, held, now)
     if not stopped:
-        return Stage(_stopped(stored), "stop", "the batcher and the proposer stop")
+        return Stage(_stopped(held), "stop", "the batcher and the proposer stop")
     if not all(now.is_ready(one) for one in SENDERS if one in stored):
-        return Stage(stored, "stop", "the batcher and the proposer stop")
+        return Stage(held, "stop", "the batcher and the proposer stop")
     if late[0] == "geth":
-        return Stage({**stored, "geth": wanted["geth"]}, "geth", "op-geth serves the new way")
-    if "geth" in stored and not (now.is_ready("geth") and now.answers):
-        return Stage(stored, "geth", "op-geth serves the new way")
-    return Stage({**stored, "node": wanted["node"]}, "node", "op-node makes blocks the new way")
+        return Stage({**held, "geth": wanted["geth"]}, "geth", "op-geth serves the new way")
+    if _lasts("geth", wanted, held) and not (now.is_ready("geth") and now.answers):
+        return Stage(held, "geth", "op-geth serves the new way")
+    new = {one: wanted[one] for one in BASE if one in wanted}
+    return Stage({**held, **new}, "node", "op-node makes blocks the new way")
 
 
-def _started(wanted: Parts, stored: Parts, now: Situation) -> Stage:
+def _started(wanted: Parts, held: Parts, now: Situation) -> Stage:
     """The batcher and the proposer start when there is something to send."""
-    if "geth" in stored and not (now.is_ready("geth") and now.answers):
-        return Stage(stored, "geth", "op-geth serves the new way")
-    if "node" in stored and not (now.is_ready("node") and now.advances):
-        return Stage(stored, "node", "op-node makes blocks the new way")
+    held = {one: nodes for one, nodes in held.items() if one in SENDERS or one in wanted}
+    if _lasts("geth", wanted, held) and not (now.is_ready("geth") and now.answers):
+        return Stage(held, "geth", "op-geth serves the new way")
+    if _lasts("node", wanted, held) and not (now.is_ready("node") and now.advances):
+        return Stage(held, "node", "op-node makes blocks the new way")
     return Stage(wanted)
+
+
+def _held(wanted: Parts, stored: Parts) -> Parts:
+    """What is stored, with everything that is wanted and changes no pod: a larger volume, say."""
+    same = {
+        one: wanted[one]
+        for one in BASE
+        if _lasts(one, wanted, stored) and not _differs(wanted, stored, one)
+    }
+    return {**stored, **same}
+
+
+def _lasts(component: Component, wanted: Parts, stored: Parts) -> bool:
+    """Whether a program is there, and is to stay: nobody waits for one that is to go."""
+    return component in stored and component in wanted
 
 
 def is_stopped(nodes: Parts, sender: Sender) -> bool:

@@ -98,6 +98,8 @@ def stateful_set(chain: Chain, component: Component, template: Object) -> Object
         "spec": {
             "replicas": 1,
             "serviceName": chain.object_name(component),
+            # In order, a pod that never became ready would never be replaced by a better one.
+            "podManagementPolicy": "Parallel",
             "selector": {"matchLabels": selector(chain, component)},
             "template": template,
         },
