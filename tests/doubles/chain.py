@@ -1,7 +1,8 @@
 """A chain as JSON-RPC shows it: L1, op-geth and op-node in one server, which can also misbehave.
 
 The path says who is asked: `/l1`, or `/<namespace>/<service>/<port>` as the operator's template
-has it. Heads move when the test says so, or with every question.
+has it. Heads move when the test says so, or with every question. One server can stand for several
+chains, of which each has a double of its own.
 """
 
 import asyncio
@@ -15,6 +16,8 @@ from aiohttp import web
 Mood = Literal["fine", "hangs", "garbage", "broken", "endless", "denies", "redirects", "lies"]
 ETHER = 10**18
 _ENDLESS = 64 << 20
+_SERVICE = 2
+"""Which part of a path names the Service."""
 
 
 @dataclass
@@ -33,7 +36,7 @@ class ChainDouble:
 
     url: str = ""
     chain_id: int = 1337
-    genesis_hash: str = ""
+    genesis_hash: str = f"0x{1:064x}"
     unsafe: int = 0
     safe: int = 0
     finalized: int = 0
@@ -47,10 +50,23 @@ class ChainDouble:
     nonce: int = 0
     moods: Moods = field(default_factory=Moods)
     asked: list[tuple[str, str]] = field(default_factory=list)
+    neighbours: dict[str, "ChainDouble"] = field(default_factory=dict)
+    """Other chains by their names, which the same server stands for."""
+    l1_path: str = "/l1"
 
     @property
     def l1(self) -> str:
-        return f"{self.url}/l1"
+        return self.url + self.l1_path
+
+    def beside(self, name: str, **state: Any) -> "ChainDouble":  # noqa: ANN401 -- its fields
+        """Another chain of that name, behind the same server."""
+        known = {"genesis_hash": self.genesis_hash, "l1_path": f"/l1/{name}", **state}
+        self.neighbours[name] = made = ChainDouble(url=self.url, **known)
+        return made
+
+    def times(self, who: str, method: str) -> int:
+        """How often somebody was asked for something."""
+        return self.asked.count((who, method))
 
     @property
     def template(self) -> str:
@@ -58,6 +74,13 @@ class ChainDouble:
         return self.url + "/{namespace}/{service}/{port}"
 
     async def answer(self, request: web.Request) -> web.StreamResponse:
+        return await self._concerned(request.path).answer_itself(request)
+
+    def _concerned(self, path: str) -> "ChainDouble":
+        named = path.removeprefix("/l1/") if path.startswith("/l1/") else _service(path)
+        return self.neighbours.get(named, self)
+
+    async def answer_itself(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
         who = _who(request.path)
         self.asked.append((who, body["method"]))
@@ -96,8 +119,14 @@ class ChainDouble:
         return {name: {"number": number} for name, number in heads.items()}
 
 
+def _service(path: str) -> str:
+    """The chain that a path with the name of a Service is about."""
+    parts = path.split("/")
+    return parts[2].rpartition("-")[0] if len(parts) > _SERVICE else ""
+
+
 def _who(path: str) -> str:
-    if path == "/l1":
+    if path.startswith("/l1"):
         return "l1"
     return {"8545": "geth", "8551": "engine", "8547": "node"}[path.rpartition("/")[2]]
 

@@ -48,6 +48,8 @@ class Situation:
 def next_stage(wanted: Parts, stored: Parts, now: Situation) -> Stage:
     """What the graph is to hold next, on the way to what is wanted."""
     late = [one for one in BASE if _differs(wanted, stored, one)]
+    if late and "geth" in wanted and "geth" not in stored:
+        late = ["geth", *late]
     stopped = all(_is_stopped(stored, one) for one in SENDERS)
     held = _held(wanted, stored)
     if not late:
@@ -60,13 +62,13 @@ def next_stage(wanted: Parts, stored: Parts, now: Situation) -> Stage:
         return Stage({**held, "geth": wanted["geth"]}, "geth", "op-geth serves the new way")
     if _lasts("geth", wanted, held) and not (now.is_ready("geth") and now.answers):
         return Stage(held, "geth", "op-geth serves the new way")
-    new = {one: wanted[one] for one in BASE if one in wanted}
-    return Stage({**held, **new}, "node", "op-node makes blocks the new way")
+    new = {**_without_gone(wanted, held), "node": wanted["node"]}
+    return Stage(new, "node", "op-node makes blocks the new way")
 
 
 def _started(wanted: Parts, held: Parts, now: Situation) -> Stage:
     """The batcher and the proposer start when there is something to send."""
-    held = {one: nodes for one, nodes in held.items() if one in SENDERS or one in wanted}
+    held = _without_gone(wanted, held)
     if _lasts("geth", wanted, held) and not (now.is_ready("geth") and now.answers):
         return Stage(held, "geth", "op-geth serves the new way")
     if _lasts("node", wanted, held) and not (now.is_ready("node") and now.advances):
@@ -82,6 +84,11 @@ def _held(wanted: Parts, stored: Parts) -> Parts:
         if _lasts(one, wanted, stored) and not _differs(wanted, stored, one)
     }
     return {**stored, **same}
+
+
+def _without_gone(wanted: Parts, held: Parts) -> Parts:
+    """Without programs that are to go, and that nothing depends on any more."""
+    return {one: nodes for one, nodes in held.items() if one in SENDERS or one in wanted}
 
 
 def _lasts(component: Component, wanted: Parts, stored: Parts) -> bool:
