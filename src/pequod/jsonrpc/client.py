@@ -27,6 +27,8 @@ _REDIRECTS = range(300, 400)
 _BAD = 400
 _DENIED = frozenset({401, 403})
 _SHOWN = 200
+_KEY = 8
+"""How long a part of a path is at the least that may be a key."""
 
 
 class _Error(msgspec.Struct, frozen=True):
@@ -120,7 +122,7 @@ class JsonRpc:
             self._session = aiohttp.ClientSession(
                 connector=connector,
                 cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(total=TIMEOUT, sock_connect=_CONNECT),
+                timeout=aiohttp.ClientTimeout(total=None, sock_connect=_CONNECT),
                 auto_decompress=False,
             )
         return self._session
@@ -158,8 +160,9 @@ def _decoded(content: bytes, host: str, status: int) -> _Answer:
 def _without_keys(text: str, url: str) -> str:
     """What a server says, without the parts of its URL that may be a key."""
     known = URL(url)
-    parts = {*known.raw_parts, *known.parts, *known.query.values(), known.user, known.password}
-    for part in sorted((one for one in parts if one and one != "/"), key=len, reverse=True):
+    parts = {one for one in (*known.raw_parts, *known.parts) if len(one) >= _KEY}
+    parts |= {one for one in (*known.query.values(), known.user, known.password) if one}
+    for part in sorted(parts, key=len, reverse=True):
         text = text.replace(part, "…")
     return text
 

@@ -422,6 +422,14 @@ async def test_a_key_that_a_server_repeats_is_not_told(rpc: JsonRpc) -> None:
         assert [key for key in KEYS if key in str(caught.value)] == []
 
 
+async def test_what_is_no_key_is_told_as_it_was_said(rpc: JsonRpc) -> None:
+    words = "the method eth_x does not exist on v1"
+    body = b'{"error":{"code":-32601,"message":"%s"}}' % words.encode()
+    async with served(says(body)) as server:
+        with pytest.raises(AnsweredError, match=words):
+            await rpc.call(f"{server.url}/eth/v1/", "eth_x")
+
+
 async def test_a_password_in_a_url_is_for_its_server(rpc: JsonRpc) -> None:
     async with served(says(b'{"result":1}')) as server:
         assert await rpc.call(server.with_keys, "eth_chainId") == 1

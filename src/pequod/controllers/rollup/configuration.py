@@ -33,6 +33,18 @@ LARGEST_GENESIS = 32 * 2**20
 """How large a genesis may be when it is unpacked."""
 KNOWN_L1 = frozenset({1, 11_155_111, 17_000, 560_048})
 """Mainnet, Sepolia, Holesky and Hoodi, which op-node knows."""
+_SECRET = "everybody could read it there; use signerPrivateKeySecret"  # noqa: S105 -- prose
+_OURS = {
+    "private-key": _SECRET,
+    "mnemonic": _SECRET,
+    "network": "the chain is that of genesis.json and rollup.json",
+    "rollup.config": "the chain is that of l2.rollupConfigSecret",
+    "datadir": "the data belongs on the volume",
+    "state.scheme": "the data on the volume has another one",
+    "authrpc.jwtsecret": "the token is that of l2.jwtSecret",
+    "l2.jwt-secret": "the token is that of l2.jwtSecret",
+}
+"""Arguments that would undo what was checked, or show what is secret."""
 _JWT = re.compile(rb"(0x)?[0-9a-fA-F]{64}")
 _URL = re.compile(r"https?://[^\s/?#]+([/?#]\S*)?")
 
@@ -86,6 +98,7 @@ def configuration(spec: OPChainSpec, material: Material) -> Configuration:
     """The configuration of a chain; raises InvalidConfigurationError with all that is wrong."""
     findings = Findings()
     _check_addresses(spec, findings)
+    _check_arguments(spec, findings)
     unpacked = _unpacked(material.genesis, findings)
     genesis = document(unpacked, findings) if unpacked else None
     rollup = document(material.rollup, findings)
@@ -163,6 +176,19 @@ def _check_addresses(spec: OPChainSpec, findings: Findings) -> None:
 def _addresses(spec: OPChainSpec) -> Mapping[str, ContractAddress]:
     found: dict[str, ContractAddress] = msgspec.to_builtins(spec.l1.contract_addresses)
     return found
+
+
+def _check_arguments(spec: OPChainSpec, findings: Findings) -> None:
+    """What is ours to say, or secret, is not for arguments."""
+    for component in ("geth", "node", "batcher", "proposer"):
+        arguments: tuple[str, ...] = getattr(spec.components, component).extra_args
+        for argument in arguments:
+            name = argument.partition("=")[0].lstrip("-")
+            if name in _OURS:
+                findings.add(
+                    f"spec.components.{component}.extraArgs",
+                    f"--{name} is not allowed: {_OURS[name]}",
+                )
 
 
 def _check_l1_chain(spec: OPChainSpec, file: File, findings: Findings) -> None:

@@ -141,11 +141,11 @@ class Observers:
 
     async def _look_at_engine(self, target: Target, seen: Chronicle) -> None:
         """Whether op-geth takes our token; nobody asks while the chain makes blocks."""
-        seen.knows_jwt = None
-        if seen.progress.unsafe.moves(_clock(), self._pace.look * 3) or not target.engine:
-            return
-        with suppress(RpcError):
-            seen.knows_jwt = await asking.engine_knows(self._rpc, target.engine, target.jwt)
+        knows: bool | None = None
+        if target.engine and not seen.progress.unsafe.moves(_clock(), self._pace.look * 3):
+            with suppress(RpcError):
+                knows = await asking.engine_knows(self._rpc, target.engine, target.jwt)
+        seen.knows_jwt = knows
 
     async def _look_at_node(self, target: Target, seen: Chronicle) -> None:
         seen.saw_heads(await asking.heads(self._rpc, target.node), _clock())

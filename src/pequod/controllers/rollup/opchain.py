@@ -16,7 +16,7 @@ from pequod.controllers.frontend.storing import GRAPHS, Source
 from pequod.controllers.rollup import judging, metrics, reporting
 from pequod.controllers.rollup.chronicle import Chronicle, Target
 from pequod.controllers.rollup.compiling import parts_in
-from pequod.controllers.rollup.components.chain import COMPONENTS, Chain
+from pequod.controllers.rollup.components.chain import COMPONENTS, Chain, Component
 from pequod.controllers.rollup.configuration import Configuration
 from pequod.controllers.rollup.judging import Case
 from pequod.controllers.rollup.loading import Loader
@@ -61,7 +61,9 @@ class _Memory:
     """The last one that nothing was wrong with."""
     stored: str = ""
     """The graph that was stored last."""
-    stored_at: float = 0.0
+    generation: int = 0
+    ready_at: dict[Component, float] = field(default_factory=dict)
+    """Since when programs are known to be as that generation of the graph has them."""
 
 
 class OPChainReconciler(Reconciler[OPChain]):
@@ -164,7 +166,7 @@ class OPChainReconciler(Reconciler[OPChain]):
         state = graph.spec.metadata.render_hash or ""
         if state == memory.stored:
             return
-        memory.stored, memory.stored_at = state, _clock()
+        memory.stored = state
         if found is not None and graph is not found and stage.waits:
             ctx.tell(reasons.UPGRADING, f"waits until {stage.waits}")
 
@@ -327,12 +329,20 @@ def _require_l1(chain: OPChain, seen: Chronicle) -> str:
 
 
 def _situation(found: ResourceGraph | None, seen: Chronicle, memory: _Memory) -> Situation:
-    """What is known of the chain as it is stored."""
-    moved = seen.progress.unsafe.moved_at
+    """What is known of the chain as it is stored: what it did before that does not count."""
+    generation = found.metadata.generation if found is not None else 0
+    if generation != memory.generation:
+        memory.generation, memory.ready_at = generation, {}
+    for one in COMPONENTS:
+        if found is not None and judging.is_ready(found, one):
+            memory.ready_at.setdefault(one, _clock())
+        else:
+            memory.ready_at.pop(one, None)
+    never = float("inf")
     return Situation(
-        is_ready=lambda one: found is not None and judging.is_ready(found, one),
-        answers=seen.geth.at is not None and seen.geth.at > memory.stored_at,
-        advances=moved is not None and moved > memory.stored_at,
+        is_ready=lambda one: one in memory.ready_at,
+        answers=seen.geth.at is not None and seen.geth.at > memory.ready_at.get("geth", never),
+        advances=seen.progress.unsafe.moved_after(memory.ready_at.get("node", never)),
     )
 
 

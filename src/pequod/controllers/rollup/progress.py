@@ -21,13 +21,22 @@ class Head:
     """When it was first seen where it is."""
     moved_at: float | None = None
     """When it was last seen to move on; None until then."""
+    moved_from: float = 0.0
+    """When it had last been seen before it moved on."""
+    seen_at: float = 0.0
 
     def saw(self, height: int, now: float) -> None:
         """It was seen somewhere; a step back is no progress."""
         if self.height is None or height < self.height:
             self.height, self.since = height, now
         elif height > self.height:
+            self.moved_from = self.seen_at
             self.height, self.since, self.moved_at = height, now, now
+        self.seen_at = now
+
+    def moved_after(self, moment: float) -> bool:
+        """Whether it moved on, all the way, after a moment."""
+        return self.moved_at is not None and self.moved_from > moment
 
     def excuse(self, now: float) -> None:
         """It cannot move at present: that it stands still counts from now on only."""

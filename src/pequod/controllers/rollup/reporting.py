@@ -39,18 +39,14 @@ def report(chain: OPChain, judged: Judgements, seen: Chronicle) -> None:
 def phase(chain: OPChain, case: Case, judged: Judgements, *, upgrading: bool) -> Phase:
     """Where a chain stands that has a graph."""
     was = chain.status.phase
-    base = [judged[one].ok for one in ("geth", "node") if one in judged]
-    runs = all(base) if base else all(one.ok for one in judged.values())
+    base = [judged[one] for one in ("geth", "node") if one in judged] or [*judged.values()]
+    runs = all(one.ok for one in base)
     if upgrading or (was == "Upgrading" and not (runs and following.is_ready(case.graph))):
         return "Upgrading"
-    patient = all(
-        one.ok or one.reason in reasons.ON_THE_WAY
-        for name, one in judged.items()
-        if name in {"geth", "node"}
-    )
+    patient = all(one.ok or one.reason in reasons.ON_THE_WAY for one in base)
     unseen = case.seen.progress.unsafe.height is None
     # What nobody has looked at yet is what it was, for a while.
-    believed = unseen and patient and "node" in judged
+    believed = unseen and patient
     if runs or (was == "Running" and (case.advances or believed)):
         return "Running"
     before = chain.status.component_status.node

@@ -475,3 +475,21 @@ def test_what_is_valid_keeps_its_secrets_as_well() -> None:
     text = repr(configuration(spec(), material(l1_url=url)))
     for hidden in (BATCHER_KEY, chains.PROPOSER_KEY, JWT, "0123456789abcdef"):
         assert hidden not in text
+
+
+@pytest.mark.parametrize(
+    ("component", "argument", "said"),
+    [
+        ("batcher", "--private-key=0xabc", "--private-key is not allowed: everybody could read it"),
+        ("proposer", "-mnemonic", "--mnemonic is not allowed: everybody could read it there"),
+        ("node", "--network=op-sepolia", "--network is not allowed: the chain is that of genesis"),
+        ("geth", "--datadir=/tmp/x", "--datadir is not allowed: the data belongs on the volume"),
+    ],
+)
+def test_an_argument_that_would_undo_what_is_checked_is_refused(
+    component: str, argument: str, said: str
+) -> None:
+    asked = chains.spec(components={component: {"extraArgs": ["--verbosity=3", argument]}})
+    (found,) = problems(asked, chains.material())
+    assert found.startswith(f"spec.components.{component}.extraArgs: {said}")
+    assert "0xabc" not in found

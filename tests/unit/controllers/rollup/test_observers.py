@@ -366,6 +366,20 @@ async def test_the_jwt_is_tried_only_while_the_chain_stands_still() -> None:
 
 
 @virtual_time
+async def test_what_is_known_of_the_jwt_holds_until_it_is_known_anew() -> None:
+    """Somebody may read it at any time, also while the engine is being asked."""
+    world = World()
+    world.makes_blocks, world.takes = False, {"engine": 3.0}
+    world.fails = {"engine": lambda: RefusedError("engine answers 401", 401)}
+    async with observing(world) as observers:
+        seen = observers.watch(ONE, TARGET)
+        await asyncio.sleep(10)
+        for _ in range(60):
+            await asyncio.sleep(0.5)
+            assert not knows(seen)
+
+
+@virtual_time
 async def test_an_engine_that_we_cannot_reach_says_nothing_about_op_geth() -> None:
     """Its port may be for op-node only, as a network policy would have it."""
     world = World()

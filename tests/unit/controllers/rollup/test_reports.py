@@ -201,6 +201,11 @@ def test_an_operator_that_was_started_anew_believes_what_it_finds() -> None:
         assert found == "Running"
 
 
+def test_an_operator_that_was_started_anew_believes_a_chain_without_op_node_as_well() -> None:
+    bad = judged("geth", of=("geth",), word=STARTING)
+    assert phase(opchain("Running"), case(Chronicle()), bad, upgrading=False) == "Running"
+
+
 def test_an_operator_that_was_started_anew_believes_it_only_for_a_while() -> None:
     """The chain died while there was no operator, and does not answer."""
     bad = judged("geth", "node")

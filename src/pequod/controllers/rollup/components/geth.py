@@ -42,13 +42,19 @@ def geth(chain: Chain) -> tuple[Node, ...]:
         Node(id="geth-config", object=_files(chain)),
         Node(id="geth-secret", object=secret(chain, "geth", jwt)),
         _data(chain),
-        Node(id="geth-service", object=service(chain, "geth", _ports(chain))),
+        Node(id="geth-service", object=_service(chain)),
         Node(
             id="geth",
             object=stateful_set(chain, "geth", _pod(chain)),
             depends_on=("geth-config", "geth-secret", DATA, "geth-service"),
         ),
     )
+
+
+def _service(chain: Chain) -> Object:
+    """Reached also while it is slow to answer: op-node has no other engine to go to."""
+    made = service(chain, "geth", _ports(chain))
+    return made | {"spec": made["spec"] | {"publishNotReadyAddresses": True}}
 
 
 def _files(chain: Chain) -> Object:
