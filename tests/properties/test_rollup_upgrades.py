@@ -16,8 +16,9 @@ from pequod.api.graph import Graph, GraphMetadata
 from pequod.controllers.frontend.compiling import compiled
 from pequod.controllers.rollup.compiling import Parts, nodes_of, parts_in, parts_of
 from pequod.controllers.rollup.components.chain import COMPONENTS, Chain, Component
+from pequod.controllers.rollup.components.senders import SENDERS
 from pequod.controllers.rollup.configuration import configuration
-from pequod.controllers.rollup.upgrading import SENDERS, Situation, Stage, next_stage
+from pequod.controllers.rollup.upgrading import Situation, Stage, next_stage
 from pequod.graph.digests import Digests
 from pequod.graph.model import checked
 

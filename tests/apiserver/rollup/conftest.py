@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 import chains
-from clusters import Api
+from clusters import Api, SharedControlPlane
 from doubles.chain import ChainDouble, chain_double
 from graphs import Graphs
 from pequod.controllers.rollup.observers import Pace
 from pequod.kube.kubeconfig import own_access
-from rollups import QUICK, Chains, Family, StartFamily, running
+from rollups import QUICK, Chains, Family, Film, StartFamily, filmed, running
 
 
 @pytest.fixture
@@ -43,3 +43,10 @@ def family(operator_account: Path, namespace: str) -> StartFamily:
             yield started
 
     return start
+
+
+@pytest.fixture
+async def film(control_plane: SharedControlPlane, namespace: str) -> AsyncIterator[Film]:
+    """What happens in the test's namespace, whether or not an operator runs."""
+    async with filmed(own_access(control_plane.api.kubeconfig), namespace) as shot:
+        yield shot

@@ -37,13 +37,19 @@ class Case:
     """Seconds within which a chain makes a block."""
     stall_window: float
     funds_hours: int
+    made_blocks: bool = False
+    """Whether the chain was known to make blocks before this operator began to look."""
     was_stalled: bool
     """Whether the safe head was known to stand still before this operator began to look."""
 
     @property
     def advances(self) -> bool:
         """Whether the chain makes blocks."""
-        return self.seen.progress.unsafe.moves(self.now, self.block_window)
+        node = self.seen.node
+        silent = node.silent_since is not None and self.now - node.silent_since > PATIENCE
+        # Who was not asked for a while cannot be blamed for what nobody saw.
+        when = self.now if node.at is None or silent else node.at
+        return self.seen.progress.unsafe.moves(when, self.block_window)
 
 
 def is_current(graph: ResourceGraph) -> bool:
@@ -87,9 +93,10 @@ def judge_node(case: Case) -> Judgement:
     if problem := _silence(case, case.seen.node):
         return problem
     head = case.seen.progress.unsafe
-    if case.advances:
+    early = head.moved_at is None and head.still_for(case.now) <= case.block_window
+    if case.advances or (early and case.made_blocks):
         return Judgement(ok=True, message=heads(case))
-    if head.moved_at is None and head.still_for(case.now) <= case.block_window:
+    if early:
         return Judgement(
             ok=False, reason=reasons.STARTING, message=f"no new block yet; {heads(case)}"
         )
@@ -130,7 +137,9 @@ def heads(case: Case) -> str:
 
 def _stall(case: Case) -> Judgement | None:
     progress = case.seen.progress
-    known = case.was_stalled and progress.safe.moved_at is None
+    # Only a safe head that moves is proof to the contrary.
+    still = progress.safe.still_for(case.now) > case.stall_window
+    known = case.was_stalled and (progress.safe.moved_at is None or still)
     if not known and not progress.safe_head_stalled(case.now, case.stall_window):
         return None
     where = f"at {progress.safe.height} " if progress.safe.height is not None else ""

@@ -98,11 +98,7 @@ class Loader:
         secret = {
             "apiVersion": "v1",
             "kind": "Secret",
-            "metadata": {
-                "name": name,
-                "namespace": source.namespace,
-                "ownerReferences": [source.owner()],
-            },
+            "metadata": source.metadata(name),
             "type": "Opaque",
             "stringData": {JWT: secrets.token_hex(32)},
         }

@@ -3,6 +3,7 @@
 from prometheus_client import Gauge
 
 from pequod.controllers.rollup.chronicle import Chronicle
+from pequod.controllers.rollup.components.senders import SENDERS, Sender
 from pequod.controllers.rollup.funds import ETHER
 from pequod.kube.objects import Key
 
@@ -41,11 +42,19 @@ def measure(key: Key, seen: Chronicle, now: float) -> None:
             HEIGHTS[name].labels(*key).set(height)
     if progress.safe.height is not None:
         STILL.labels(*key).set(progress.safe.still_for(now))
+    for sender in SENDERS:
+        if sender not in seen.payers:
+            _forget_account(key, sender)
     for sender, payer in seen.payers.items():
         if payer.funds.balance is not None:
             BALANCE.labels(*key, sender).set(payer.funds.balance / ETHER)
         hours = payer.funds.hours_left()
         HOURS.labels(*key, sender).set(float("inf") if hours is None else hours)
+
+
+def _forget_account(key: Key, sender: Sender) -> None:
+    for gauge in (BALANCE, HOURS):
+        gauge.remove_by_labels({"namespace": key.namespace, "name": key.name, "component": sender})
 
 
 def forget(key: Key) -> None:

@@ -20,6 +20,10 @@ from pequod.kube.objects import Key
 
 AT_ONCE = 32
 """Chains that are looked at at the same time."""
+LONGEST_LOOK = 10.0
+"""Seconds for all questions to one server: it holds up others who wait for their turn."""
+FIRST_LOOK = 2.0
+"""Seconds for which a pass waits for the first look at a chain, once."""
 _FAST = 5
 """How much more often a chain is looked at whose state is about to change."""
 
@@ -49,6 +53,7 @@ class _Watch:
     chronicle: Chronicle
     task: asyncio.Task[None] | None = None
     again: asyncio.Event = field(default_factory=asyncio.Event)
+    looked: asyncio.Event = field(default_factory=asyncio.Event)
     accounts_at: float | None = None
     told: tuple[object, ...] = ()
     told_at: float = 0.0
@@ -77,6 +82,15 @@ class Observers:
             _redirect(watch, target)
         return watch.chronicle
 
+    async def first_look(self, key: Key) -> None:
+        """Wait a moment until somebody has looked at a chain for the first time."""
+        watch = self._watches.get(key)
+        if watch is None or watch.looked.is_set():
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(FIRST_LOOK):
+                await watch.looked.wait()
+
     def settle(self, key: Key, *, settled: bool) -> None:
         """Whether nothing about a chain is expected to change soon."""
         watch = self._watches.get(key)
@@ -100,6 +114,7 @@ class Observers:
             watch.again.clear()
             async with self._turns:
                 await self._look(watch)
+            watch.looked.set()
             self._tell(key, watch)
             delay = self._pace.look if watch.settled else self._pace.look / _FAST
             try:
@@ -117,14 +132,20 @@ class Observers:
     async def _look(self, watch: _Watch) -> None:
         target, seen = watch.target, watch.chronicle
         await asyncio.gather(
-            self._tried(seen.geth, self._look_at_geth(target, seen)) if target.geth else _nothing(),
-            self._tried(seen.node, self._look_at_node(target, seen)) if target.node else _nothing(),
-            self._tried(seen.l1, self._look_at_l1(watch)) if target.l1 else _nothing(),
+            self._tried(seen.geth, target.geth, lambda: self._look_at_geth(target, seen)),
+            self._tried(seen.node, target.node, lambda: self._look_at_node(target, seen)),
+            self._tried(seen.l1, target.l1, lambda: self._look_at_l1(watch)),
         )
 
-    async def _tried(self, seen: Seen, work: Awaitable[None]) -> None:
+    async def _tried(self, seen: Seen, url: str, look: Callable[[], Awaitable[None]]) -> None:
+        """Look at a server that is there, for as long as one look may take."""
+        if not url:
+            return
         try:
-            await work
+            async with asyncio.timeout(LONGEST_LOOK):
+                await look()
+        except TimeoutError:
+            seen.failed(f"not everything was answered within {LONGEST_LOOK:g} s", _clock())
         except RpcError as error:
             seen.failed(str(error), _clock())
         except Exception:
@@ -134,7 +155,7 @@ class Observers:
 
     async def _look_at_geth(self, target: Target, seen: Chronicle) -> None:
         execution = await asking.execution(self._rpc, target.geth)
-        if seen.first_block is None:
+        if seen.first_block is None or _is_wrong(seen.first_block, target):
             seen.first_block = await asking.first_block(self._rpc, target.geth)
         seen.saw_execution(execution, _clock())
         await self._look_at_engine(target, seen)
@@ -173,6 +194,10 @@ class Observers:
         payer.saw(found, price, _clock(), datetime.now(UTC).replace(microsecond=0))
 
 
+def _is_wrong(first_block: str, target: Target) -> bool:
+    return bool(target.genesis_hash) and first_block != target.genesis_hash
+
+
 def _redirect(watch: _Watch, target: Target) -> None:
     """Ask others from now on; what only the old ones said is forgotten."""
     seen, before = watch.chronicle, watch.target
@@ -184,10 +209,6 @@ def _redirect(watch: _Watch, target: Target) -> None:
             watch.accounts_at = None
     watch.target = target
     watch.again.set()
-
-
-async def _nothing() -> None:
-    return
 
 
 def _clock() -> float:

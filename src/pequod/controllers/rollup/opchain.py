@@ -17,6 +17,7 @@ from pequod.controllers.rollup import judging, metrics, reporting
 from pequod.controllers.rollup.chronicle import Chronicle, Target
 from pequod.controllers.rollup.compiling import parts_in
 from pequod.controllers.rollup.components.chain import COMPONENTS, Chain, Component
+from pequod.controllers.rollup.components.senders import SENDERS
 from pequod.controllers.rollup.configuration import Configuration
 from pequod.controllers.rollup.judging import Case
 from pequod.controllers.rollup.loading import Loader
@@ -26,7 +27,7 @@ from pequod.controllers.rollup.places import Places
 from pequod.controllers.rollup.reporting import Judgements
 from pequod.controllers.rollup.services import what_is_missing
 from pequod.controllers.rollup.storing import Stages
-from pequod.controllers.rollup.upgrading import SENDERS, Situation, Stage, is_stopped
+from pequod.controllers.rollup.upgrading import Situation, Stage, is_stopped, is_under_way
 from pequod.kube.cache import Cache, Projection
 from pequod.kube.client import Client
 from pequod.kube.objects import Key
@@ -117,15 +118,17 @@ class OPChainReconciler(Reconciler[OPChain]):
         try:
             graph, stage = await self._stored(object_, source, memory, ctx)
         except Verdict as problem:
+            object_.status.phase = _loading(problem)
             running = self._stages.find(source)
             if running is None:
-                object_.status.phase = _loading(problem)
                 raise
+            object_.status.phase = before
             verdict, graph = problem, running
-        object_.status.l1_contract_addresses = object_.spec.l1.contract_addresses
+        else:
+            object_.status.l1_contract_addresses = object_.spec.l1.contract_addresses
         case = await self._case(object_, graph, memory, ctx)
         judged = self._judged(case, ctx)
-        upgrading = stage is not None and stage.step != "whole"
+        upgrading = is_under_way(parts_in(graph.spec.nodes)) or bool(stage and stage.waits)
         object_.status.phase = reporting.phase(object_, case, judged, upgrading=upgrading)
         reporting.report(object_, judged, case.seen)
         metrics.measure(ctx.key, case.seen, case.now)
@@ -144,6 +147,9 @@ class OPChainReconciler(Reconciler[OPChain]):
             require_name(chain)
             configuration = memory.loaded = await self._loader.load(chain, source, ctx)
             seen = await self._watched(chain, configuration, found, ctx)
+            if found is not None:
+                # What an operator before this one has said is not taken back unseen.
+                await self._observers.first_look(ctx.key)
             step.message = _require_l1(chain, seen)
             await require_origin(self._own, chain, configuration, found, ctx.now.timestamp())
             memory.configuration = configuration
@@ -178,7 +184,8 @@ class OPChainReconciler(Reconciler[OPChain]):
         seen = await self._watched(chain, memory.loaded, graph, ctx)
         if seen.geth.trouble or seen.node.trouble:
             self._places.forget(ctx.key)
-        was = next((one for one in chain.status.conditions if one.type == "BatcherReady"), None)
+        was = {one.type: one for one in chain.status.conditions}
+        node, batcher = was.get("NodeReady"), was.get("BatcherReady")
         return Case(
             name=ctx.key.name,
             graph=graph,
@@ -188,7 +195,8 @@ class OPChainReconciler(Reconciler[OPChain]):
             block_window=max(BLOCK_WINDOW, _BLOCKS * (known.block_time if known else 0)),
             stall_window=seconds(chain.spec.health.stall_window),
             funds_hours=chain.spec.health.funds_hours,
-            was_stalled=was is not None and was.reason == reasons.SAFE_HEAD_STALLED,
+            made_blocks=node is not None and node.status == "True",
+            was_stalled=batcher is not None and batcher.reason == reasons.SAFE_HEAD_STALLED,
         )
 
     async def _watched(
@@ -266,13 +274,16 @@ class OPChainReconciler(Reconciler[OPChain]):
     async def rest(self, object_: OPChain) -> None:
         """A chain is left alone, and so is its graph."""
         await self._stages.suspend(source_of(object_))
+        self.forget(Key(object_.metadata.namespace or "", object_.metadata.name))
 
     async def finalize(self, object_: OPChain, ctx: Context) -> None:
         """End its graph: what sends goes first, what it reads from last."""
         source = source_of(object_)
         self._observers.forget(ctx.key)
+        await self._stages.have_volume_end(source, object_.spec.deletion_policy)
         await ending.end_graph(self._own, self._graphs, source, "Delete", going=self._going)
         self._going = {one for one in self._going if not one.startswith(source.uid)}
+        await self._stages.remove_secrets(source)
         kept = ", its volume is left behind" if object_.spec.deletion_policy == "Orphan" else ""
         ctx.tell(reasons.PRUNED, f"ResourceGraph {source.key} is gone with its objects{kept}")
 

@@ -38,12 +38,9 @@ async def require_origin(
 ) -> None:
     """The data that is there is of the chain that the configuration describes."""
     name = f"{chain.metadata.name}-{DATA}"
-    if graph is not None:
-        known = _stored(graph)
-    elif chain.spec.components.geth.enabled:
+    known = _stored(graph) if graph is not None else {}
+    if not known and chain.spec.components.geth.enabled:
         known = await _left_behind(client, chain.metadata.namespace or "", name)
-    else:
-        known = {}
     found = known.get(ORIGIN, "")
     if is_another(found, configuration.identity):
         raise Stalled(

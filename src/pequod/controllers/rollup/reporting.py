@@ -20,6 +20,7 @@ from pequod.controllers.rollup.funds import ether
 from pequod.controllers.rollup.judging import Case, Judgement
 
 Judgements = dict[Component, Judgement]
+_NEW = frozenset({"Pending", "ConfigLoading", "Deploying"})
 
 
 def report(chain: OPChain, judged: Judgements, seen: Chronicle) -> None:
@@ -45,12 +46,12 @@ def phase(chain: OPChain, case: Case, judged: Judgements, *, upgrading: bool) ->
         return "Upgrading"
     patient = all(one.ok or one.reason in reasons.ON_THE_WAY for one in base)
     unseen = case.seen.progress.unsafe.height is None
-    # What nobody has looked at yet is what it was, for a while.
-    believed = unseen and patient
+    # What nobody has looked at for long enough yet is what it was, for a while.
+    believed = patient and case.seen.progress.unsafe.moved_at is None
     if runs or (was == "Running" and (case.advances or believed)):
         return "Running"
     before = chain.status.component_status.node
-    fresh = was == "Deploying" or (unseen and (before is None or before.unsafe_height is None))
+    fresh = was in _NEW or (unseen and (before is None or before.unsafe_height is None))
     if fresh and patient and was != "Running" and case.graph.status.phase != "Failed":
         return "Deploying"
     return "Error"

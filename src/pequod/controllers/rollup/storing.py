@@ -2,16 +2,19 @@
 
 import asyncio
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import msgspec
 
-from pequod.api.graph import Graph, GraphMetadata, Node
+from pequod.api import reasons
+from pequod.api.graph import DeletionPolicy, Graph, GraphMetadata, Node
 from pequod.api.platform import ResourceGraph, ResourceGraphSpec
 from pequod.controllers.frontend.compiling import Compiled, compiled, hash_of
 from pequod.controllers.frontend.storing import SOURCE_LABEL, GraphStore, Source
 from pequod.controllers.rollup.compiling import Parts, nodes_of, parts_in, parts_of
 from pequod.controllers.rollup.components.chain import Chain
+from pequod.controllers.rollup.components.geth import DATA
 from pequod.controllers.rollup.configuration import Configuration
 from pequod.controllers.rollup.upgrading import Situation, Stage, next_stage
 from pequod.graph.digests import Digests
@@ -20,6 +23,9 @@ from pequod.kube.errors import ConflictError, NotFoundError
 from pequod.kube.kinds import SECRETS
 from pequod.kube.objects import Described, Key
 from pequod.runtime.context import Context
+from pequod.runtime.verdicts import Waiting
+
+AGAIN = 5.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +72,30 @@ class Stages:
             return
         await self._store.store(source, msgspec.structs.replace(found.spec, suspend=True))
 
+    async def have_volume_end(self, source: Source, policy: DeletionPolicy) -> None:
+        """Have the graph know what becomes of the volume when it is deleted; raises until it does.
+
+        The graph may be older than what the chain says now: rendered before that, or suspended.
+        """
+        graph = self._store.find(source)
+        if graph is None or graph.metadata.deletion_timestamp is not None:
+            return
+        kept: DeletionPolicy | None = "Orphan" if policy == "Orphan" else None
+        nodes = tuple(_ending(one, kept) if one.id == DATA else one for one in graph.spec.nodes)
+        if nodes != graph.spec.nodes:
+            metadata = msgspec.structs.replace(graph.spec.metadata, render_hash=hash_of(nodes))
+            spec = msgspec.structs.replace(
+                graph.spec, nodes=nodes, metadata=metadata, suspend=False
+            )
+            graph = await self._store.store(source, spec)
+        entry = next((one for one in graph.status.inventory if one.node == DATA), None)
+        if entry is not None and entry.deletion_policy != kept:
+            raise Waiting(
+                reasons.FINALIZING,
+                f"ResourceGraph {source.key} is being told what becomes of the volume",
+                after=AGAIN,
+            )
+
     def forget(self, key: Key) -> None:
         """A chain is gone."""
         self._made.pop(key, None)
@@ -97,20 +127,33 @@ class Stages:
         if self._tidied.get(key) == state:
             return
         used = {made.secret, *_secrets(graph.spec.nodes)}
-        selection = Selection(namespace=source.namespace, labels=f"{SOURCE_LABEL}={source.uid}")
-        async for page in self._client.pages(SECRETS, selection, accept=METADATA_ONLY_LIST):
-            for raw in page.items or ():
-                await self._remove_unused(decoded(raw, Described), used, source)
+        for found in await self._own_secrets(source):
+            name = found.metadata.name
+            if name.startswith(f"{source.graph}-") and name not in used:
+                await self._remove(found, source)
         self._tidied[key] = state
 
-    async def _remove_unused(self, found: Described, used: set[str], source: Source) -> None:
-        name, uid = found.metadata.name, found.metadata.uid
-        if name in used or found.metadata.labels.get(SOURCE_LABEL) != source.uid:
-            return
-        try:
-            await self._client.delete(SECRETS, name, Exactly(uid), namespace=source.namespace)
-        except (NotFoundError, ConflictError):
-            return
+    async def remove_secrets(self, source: Source) -> None:
+        """Remove every Secret that was made for a chain: the next one of its name has its own."""
+        for found in await self._own_secrets(source):
+            await self._remove(found, source)
+
+    async def _own_secrets(self, source: Source) -> list[Described]:
+        selection = Selection(namespace=source.namespace, labels=f"{SOURCE_LABEL}={source.uid}")
+        pages = self._client.pages(SECRETS, selection, accept=METADATA_ONLY_LIST)
+        known = [decoded(raw, Described) async for page in pages for raw in page.items or ()]
+        return [one for one in known if one.metadata.labels.get(SOURCE_LABEL) == source.uid]
+
+    async def _remove(self, found: Described, source: Source) -> None:
+        exactly = Exactly(found.metadata.uid)
+        with suppress(NotFoundError, ConflictError):
+            name = found.metadata.name
+            await self._client.delete(SECRETS, name, exactly, namespace=source.namespace)
+
+
+def _ending(node: Node, policy: DeletionPolicy | None) -> Node:
+    asked = msgspec.structs.replace(node.apply_policy, deletion_policy=policy)
+    return msgspec.structs.replace(node, apply_policy=asked)
 
 
 def _secrets(nodes: Iterable[Node]) -> set[str]:

@@ -14,9 +14,8 @@ import msgspec
 from pequod.api.graph import Node
 from pequod.controllers.rollup.compiling import Parts
 from pequod.controllers.rollup.components.chain import Component
-from pequod.controllers.rollup.components.senders import Sender
+from pequod.controllers.rollup.components.senders import SENDERS, Sender
 
-SENDERS: tuple[Sender, ...] = ("batcher", "proposer")
 BASE: tuple[Component, ...] = ("geth", "node")
 """What the others build upon, in the order in which it changes."""
 
@@ -99,6 +98,11 @@ def _lasts(component: Component, wanted: Parts, stored: Parts) -> bool:
 def is_stopped(nodes: Parts, sender: Sender) -> bool:
     """Whether a program that sends is there, and told not to run."""
     return sender in nodes and _is_stopped(nodes, sender)
+
+
+def is_under_way(stored: Parts) -> bool:
+    """Whether a graph is one of those on the way of an upgrade."""
+    return any(is_stopped(stored, one) for one in SENDERS)
 
 
 def _sends(parts: Parts) -> bool:

@@ -14,7 +14,7 @@ from pequod.api.reasons import Reason
 from pequod.controllers.rollup.asking import Account, Execution
 from pequod.controllers.rollup.chronicle import Chronicle, Payer
 from pequod.controllers.rollup.components.chain import COMPONENTS
-from pequod.controllers.rollup.components.senders import Sender
+from pequod.controllers.rollup.components.senders import SENDERS, Sender
 from pequod.controllers.rollup.funds import ETHER
 from pequod.controllers.rollup.judging import (
     PATIENCE,
@@ -27,7 +27,6 @@ from pequod.controllers.rollup.judging import (
     judge_sender,
 )
 from pequod.controllers.rollup.progress import Heads
-from pequod.controllers.rollup.upgrading import SENDERS
 
 NOW = 50_000.0
 WALL = datetime(2026, 1, 1, tzinfo=UTC)

@@ -144,8 +144,8 @@ def test_the_finalized_head_is_where_it_was_last() -> None:
 def test_a_head_counts_as_moved_after_a_moment_only_when_it_was_seen_twice_after_it() -> None:
     """What was made before that moment, and seen after it, was made by somebody else."""
     before = seen((1.0, 10), (3.0, 11))
-    assert not before.moved_after(4.0)
+    assert not before.moved_after(NOON + 4.0)
     once = seen((1.0, 10), (3.0, 11), (5.0, 12))
-    assert not once.moved_after(4.0)
+    assert not once.moved_after(NOON + 4.0)
     twice = seen((1.0, 10), (3.0, 11), (5.0, 12), (7.0, 13))
-    assert twice.moved_after(4.0)
+    assert twice.moved_after(NOON + 4.0)

@@ -13,9 +13,9 @@ from pequod.api.rollup import OPChainSpec
 from pequod.controllers.frontend.compiling import compiled
 from pequod.controllers.rollup.compiling import Parts, nodes_of, parts_in, parts_of
 from pequod.controllers.rollup.components.chain import COMPONENTS, Chain, Component
+from pequod.controllers.rollup.components.senders import SENDERS
 from pequod.controllers.rollup.configuration import configuration
 from pequod.controllers.rollup.upgrading import (
-    SENDERS,
     Situation,
     Stage,
     is_stopped,

@@ -25,6 +25,7 @@ from pequod.controllers.rollup.configuration import KEY
 from pequod.kube.objects import Object
 
 Sender = Literal["batcher", "proposer"]
+SENDERS: tuple[Sender, ...] = ("batcher", "proposer")
 
 
 def sender(
