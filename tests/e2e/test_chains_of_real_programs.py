@@ -250,14 +250,19 @@ def live(  # noqa: PLR0917 -- everything that a chain needs
     files: ChainFiles,
     factory: str,
     images: dict[str, str],
-) -> Chains:
-    """The chain, running."""
+) -> Iterator[Chains]:
+    """The chain, running; deleted in the end, it leaves nothing behind."""
     assert running.operator.process.poll() is None
     make_secrets(opchains, files)
     create(opchains, chain(l1, factory, images))
     own_volume(opchains, node, f"{NAME}-geth-data", USER)
     settles(opchains)
-    return opchains
+    yield opchains
+    opchains.delete(NAME)
+    eventually(lambda: not opchains.exists(NAME), within=PATIENCE)
+    for kind in ("apps/v1/statefulsets", "apps/v1/deployments", "services", "configmaps", CLAIMS):
+        path = f"{opchains.path(kind)}?labelSelector=pequod.io/graph"
+        assert opchains.api.get(path).body["items"] == [], f"a deleted chain leaves {kind}"
 
 
 def test_both_heads_advance_and_the_status_follows_them(
@@ -370,11 +375,3 @@ def test_a_wrong_configuration_is_refused_before_anything_starts(
         assert not [one for one in found if one["metadata"]["name"].startswith(name)]
     live.delete(name)
     eventually(lambda: not live.exists(name), within=PATIENCE)
-
-
-def test_a_deleted_chain_leaves_nothing_behind(live: Chains) -> None:
-    live.delete(NAME)
-    eventually(lambda: not live.exists(NAME), within=PATIENCE)
-    for kind in ("apps/v1/statefulsets", "apps/v1/deployments", "services", "configmaps", CLAIMS):
-        found = live.api.get(f"{live.path(kind)}?labelSelector=pequod.io/graph").body["items"]
-        assert found == [], kind
