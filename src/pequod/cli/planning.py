@@ -21,7 +21,7 @@ from pequod.controllers.platform.modules import fetch_module
 from pequod.controllers.platform.planning import subject_of, wanted
 from pequod.controllers.platform.policies import DEFAULT, PlatformPolicies
 from pequod.controllers.platform.rendering import NotRenderedError, Renderer
-from pequod.controllers.platform.transform import source_of
+from pequod.controllers.platform.transform import transform_source
 from pequod.dev.places import shipped
 from pequod.dev.programs import find_evaluator
 from pequod.evaluator.errors import EvaluationError
@@ -101,7 +101,7 @@ class Workshop:
         return await self._transform(msgspec.convert(document, Transform))
 
     async def _transform(self, transform: Transform) -> Judged:
-        source = source_of(transform)
+        source = transform_source(transform)
         name = f"Transform {source.namespace}/{transform.metadata.name}"
         with terminal.waiting(f"Planning {name}"):
             module = await fetch_module(

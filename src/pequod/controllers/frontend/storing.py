@@ -143,6 +143,13 @@ class GraphStore:
                 )
         return await self._write(source, spec, found)
 
+    async def suspend(self, source: Source) -> None:
+        """Have the graph left alone, as its source is."""
+        found = self.find(source)
+        if found is None or found.spec.suspend or found.metadata.deletion_timestamp is not None:
+            return
+        await self.store(source, msgspec.structs.replace(found.spec, suspend=True))
+
     async def _write(
         self, source: Source, spec: ResourceGraphSpec, found: ResourceGraph | None
     ) -> ResourceGraph:

@@ -159,10 +159,7 @@ class Runs:
 
     async def suspend(self, source: Source) -> None:
         """Have the graph left alone as well."""
-        found = self._store.find(source)
-        if found is None or found.spec.suspend or found.metadata.deletion_timestamp is not None:
-            return
-        await self._store.store(source, msgspec.structs.replace(found.spec, suspend=True))
+        await self._store.suspend(source)
 
     def _target(self, transform: Transform, history: History, wanted: Stored) -> Stored:
         """What is to run: the newest, unless it was given up and that still counts."""

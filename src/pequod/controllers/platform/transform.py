@@ -1,16 +1,16 @@
 """Transform: a CUE module and its input, kept in step with one ResourceGraph."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
 from pequod.api import reasons
 from pequod.api.meta import ObjectReference
-from pequod.api.platform import API_VERSION, ResolvedCueReference, ResourceGraph, Transform
+from pequod.api.platform import ResolvedCueReference, ResourceGraph, Transform
 from pequod.controllers.frontend import ending, following
-from pequod.controllers.frontend.naming import graph_name
 from pequod.controllers.frontend.revisions import PROJECTION, REVISIONS, SELECTION
+from pequod.controllers.frontend.sources import WRITES_GRAPHS, source_of, woken_by_graphs
 from pequod.controllers.frontend.storing import GRAPHS, Source
 from pequod.controllers.platform import policies
 from pequod.controllers.platform.modules import Modules
@@ -22,7 +22,7 @@ from pequod.controllers.platform.rendering import (
     TreeGoneError,
 )
 from pequod.controllers.platform.running import Running, Runs
-from pequod.kube.cache import Cache, Index, Projection
+from pequod.kube.cache import Cache, Index
 from pequod.kube.client import Client
 from pequod.kube.errors import FencedError
 from pequod.kube.kinds import NAMESPACES
@@ -31,7 +31,7 @@ from pequod.policy import rulings
 from pequod.policy.rulings import OverrideRefusedError
 from pequod.runtime.context import Context
 from pequod.runtime.reconciler import Permission, Reconciler
-from pequod.runtime.triggers import Lookup, Trigger
+from pequod.runtime.triggers import Trigger
 from pequod.runtime.verdicts import Result, Stalled, Waiting
 from pequod.sources.artifact import Artifact
 
@@ -42,14 +42,6 @@ AGAIN = 600.0
 """Seconds after which something is looked at again that the platform may have changed."""
 
 Phase = Literal["Pending", "Fetching", "Executing", "Failed"]
-
-
-def _source_of(graph: ResourceGraph, _lookup: Lookup) -> Iterable[Key]:
-    """The Transform that a graph was made for."""
-    source = graph.spec.source_ref
-    if source is None or (source.api_version, source.kind) != (API_VERSION, "Transform"):
-        return ()
-    return (Key(source.namespace or "", source.name),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,11 +58,7 @@ class TransformReconciler(Reconciler[Transform]):
     kind = Transform
     finalizer = "pequod.io/transform"
     permissions = (
-        Permission(
-            group="platform.pequod.io",
-            resources=("resourcegraphs",),
-            verbs=("get", "list", "watch", "create", "patch", "delete"),
-        ),
+        WRITES_GRAPHS,
         Permission(
             group="apps",
             resources=("controllerrevisions",),
@@ -82,7 +70,7 @@ class TransformReconciler(Reconciler[Transform]):
     )
     concurrency = 16
     triggers = (
-        Trigger(GRAPHS, Projection(ResourceGraph), _source_of),
+        woken_by_graphs(Transform),
         # Revisions wake nobody, but nothing is rendered before all of them are known.
         Trigger(REVISIONS, PROJECTION, lambda _revision, _lookup: (), SELECTION),
         Trigger(
@@ -141,7 +129,7 @@ class TransformReconciler(Reconciler[Transform]):
         return Result(message=message, after=after)
 
     async def _done(self, transform: Transform, ctx: Context) -> tuple[str, float | None]:
-        source = source_of(transform)
+        source = transform_source(transform)
         if transform.spec.rollout is not None and transform.spec.rollout.strategy == "Canary":
             raise Stalled(
                 reasons.UNSUPPORTED,
@@ -295,11 +283,11 @@ class TransformReconciler(Reconciler[Transform]):
 
     async def rest(self, object_: Transform) -> None:
         """A Transform is left alone, and so is its graph."""
-        await self._runs.suspend(source_of(object_))
+        await self._runs.suspend(transform_source(object_))
 
     async def finalize(self, object_: Transform, ctx: Context) -> None:
         """End its graph, or graphs if it was moved to another cluster lately."""
-        source = source_of(object_)
+        source = transform_source(object_)
         for one in self._runs.sources(source):
             policy = object_.spec.deletion_policy
             await ending.end_graph(self._own, self._runs.graphs, one, policy, going=self._going)
@@ -321,21 +309,10 @@ def _clock() -> float:
     return asyncio.get_running_loop().time()
 
 
-def source_of(transform: Transform) -> Source:
+def transform_source(transform: Transform) -> Source:
     """A Transform as what a graph is made for."""
-    metadata, cluster = transform.metadata, transform.spec.cluster_ref
-    namespace = metadata.namespace or ""
-    return Source(
-        reference=ObjectReference(
-            api_version=API_VERSION,
-            kind="Transform",
-            name=metadata.name,
-            namespace=namespace,
-            uid=metadata.uid,
-        ),
-        namespace=namespace,
-        graph=graph_name("Transform", metadata.name, cluster.name if cluster else None),
-    )
+    cluster = transform.spec.cluster_ref
+    return source_of(transform, cluster.name if cluster else None)
 
 
 def _require_no_dry_run(transform: Transform) -> None:

@@ -1,18 +1,17 @@
 """OPChain: the services of an OP Stack rollup, kept in step with its configuration Secrets."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
 from pequod.api import reasons
-from pequod.api.meta import ObjectReference
 from pequod.api.platform import ResourceGraph
-from pequod.api.rollup import API_VERSION, OPChain, Phase
+from pequod.api.rollup import OPChain, Phase
 from pequod.base.durations import seconds
 from pequod.controllers.frontend import ending
-from pequod.controllers.frontend.naming import graph_name
-from pequod.controllers.frontend.storing import GRAPHS, Source
+from pequod.controllers.frontend.sources import WRITES_GRAPHS, source_of, woken_by_graphs
+from pequod.controllers.frontend.storing import Source
 from pequod.controllers.rollup import judging, metrics, reporting
 from pequod.controllers.rollup.chronicle import Chronicle, Target
 from pequod.controllers.rollup.compiling import parts_in
@@ -28,12 +27,11 @@ from pequod.controllers.rollup.reporting import Judgements
 from pequod.controllers.rollup.services import what_is_missing
 from pequod.controllers.rollup.storing import Stages
 from pequod.controllers.rollup.upgrading import Situation, Stage, is_stopped, is_under_way
-from pequod.kube.cache import Cache, Projection
+from pequod.kube.cache import Cache
 from pequod.kube.client import Client
 from pequod.kube.objects import Key
 from pequod.runtime.context import Context
 from pequod.runtime.reconciler import Permission, Reconciler
-from pequod.runtime.triggers import Lookup, Trigger
 from pequod.runtime.verdicts import Result, Stalled, Verdict, Waiting
 
 BLOCK_WINDOW = 60.0
@@ -44,14 +42,6 @@ _LOADING = frozenset({reasons.SECRET_NOT_FOUND, reasons.KEY_NOT_FOUND, reasons.C
 _CONDITIONS = {one: f"{one.capitalize()}Ready" for one in COMPONENTS}
 
 
-def _source_of(graph: ResourceGraph, _lookup: Lookup) -> Iterable[Key]:
-    """The chain that a graph was made for."""
-    source = graph.spec.source_ref
-    if source is None or (source.api_version, source.kind) != (API_VERSION, "OPChain"):
-        return ()
-    return (Key(source.namespace or "", source.name),)
-
-
 @dataclass(slots=True)
 class _Memory:
     """What is remembered of a chain between two passes."""
@@ -60,8 +50,6 @@ class _Memory:
     """The last one that was read, which L1 or the data may be at odds with."""
     configuration: Configuration | None = field(default=None, repr=False)
     """The last one that nothing was wrong with."""
-    stored: str = ""
-    """The graph that was stored last."""
     generation: int = 0
     ready_at: dict[Component, float] = field(default_factory=dict)
     """Since when programs are known to be as that generation of the graph has them."""
@@ -73,16 +61,12 @@ class OPChainReconciler(Reconciler[OPChain]):
     kind = OPChain
     finalizer = "rollup.oplabs.io/opchain"
     permissions = (
-        Permission(
-            group="platform.pequod.io",
-            resources=("resourcegraphs",),
-            verbs=("get", "list", "watch", "create", "patch", "delete"),
-        ),
+        WRITES_GRAPHS,
         Permission(resources=("secrets",), verbs=("get", "list", "watch", "create", "delete")),
         Permission(resources=("services", "persistentvolumeclaims"), verbs=("get",)),
     )
     concurrency = 8
-    triggers = (Trigger(GRAPHS, Projection(ResourceGraph), _source_of),)
+    triggers = (woken_by_graphs(OPChain),)
     quiet = frozenset({*_CONDITIONS.values(), "ConfigurationValid", "L2ServicesReady"})
 
     def __init__(
@@ -157,24 +141,10 @@ class OPChainReconciler(Reconciler[OPChain]):
         generation = chain.metadata.generation
         now = _situation(found, seen, memory)
         graph, stage = await self._stages.store(made, generation, source, now, ctx)
-        self._note_stage(graph, found, stage, memory, ctx)
-        return graph, stage
-
-    def _note_stage(
-        self,
-        graph: ResourceGraph,
-        found: ResourceGraph | None,
-        stage: Stage,
-        memory: _Memory,
-        ctx: Context,
-    ) -> None:
-        """Take down when the present stage began, and tell of it."""
-        state = graph.spec.metadata.render_hash or ""
-        if state == memory.stored:
-            return
-        memory.stored = state
-        if found is not None and graph is not found and stage.waits:
+        before = found.spec.metadata.render_hash if found is not None else None
+        if stage.waits and before not in {None, graph.spec.metadata.render_hash}:
             ctx.tell(reasons.UPGRADING, f"waits until {stage.waits}")
+        return graph, stage
 
     async def _case(
         self, chain: OPChain, graph: ResourceGraph, memory: _Memory, ctx: Context
@@ -304,23 +274,6 @@ class OPChainReconciler(Reconciler[OPChain]):
 
 def _clock() -> float:
     return asyncio.get_running_loop().time()
-
-
-def source_of(chain: OPChain) -> Source:
-    """A chain as what a graph is made for."""
-    metadata = chain.metadata
-    namespace = metadata.namespace or ""
-    return Source(
-        reference=ObjectReference(
-            api_version=API_VERSION,
-            kind="OPChain",
-            name=metadata.name,
-            namespace=namespace,
-            uid=metadata.uid,
-        ),
-        namespace=namespace,
-        graph=graph_name("OPChain", metadata.name),
-    )
 
 
 def _require_l1(chain: OPChain, seen: Chronicle) -> str:

@@ -67,10 +67,7 @@ class Stages:
 
     async def suspend(self, source: Source) -> None:
         """Have the graph left alone as well."""
-        found = self._store.find(source)
-        if found is None or found.spec.suspend or found.metadata.deletion_timestamp is not None:
-            return
-        await self._store.store(source, msgspec.structs.replace(found.spec, suspend=True))
+        await self._store.suspend(source)
 
     async def have_volume_end(self, source: Source, policy: DeletionPolicy) -> None:
         """Have the graph know what becomes of the volume when it is deleted; raises until it does.
