@@ -13,6 +13,8 @@ from typing import Any, Literal
 
 from aiohttp import web
 
+from listening import serving
+
 Mood = Literal["fine", "hangs", "garbage", "broken", "endless", "denies", "redirects", "lies"]
 ETHER = 10**18
 _ENDLESS = 64 << 20
@@ -182,15 +184,6 @@ _SPOILT = {
 async def chain_double(**state: Any) -> AsyncIterator[ChainDouble]:  # noqa: ANN401 -- its fields
     """A double on this machine, until the block ends."""
     double = ChainDouble(**state)
-    app = web.Application()
-    app.router.add_post("/{path:.*}", double.answer)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    site = web.TCPSite(runner, "127.0.0.1", 0)
-    await site.start()
-    (address,) = runner.addresses
-    double.url = f"http://127.0.0.1:{address[1]}"
-    try:
+    async with serving(double.answer) as port:
+        double.url = f"http://127.0.0.1:{port}"
         yield double
-    finally:
-        await runner.cleanup()

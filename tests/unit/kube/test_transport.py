@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 from structlog.testing import capture_logs
 
+from listening import serving
 from pequod.kube import auth
 from pequod.kube.auth import Access, ClientCertificate, Endpoint, Files, Fixed, Identity
 from pequod.kube.client import Client
@@ -36,19 +37,14 @@ async def served(
     limits: Limits | None = None,
     fence: Fence | None = None,
 ) -> AsyncIterator[Transport]:
-    app = web.Application()
-    app.router.add_route("*", "/{rest:.*}", page)
-    runner = web.AppRunner(app, shutdown_timeout=0.1)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    server = f"http://127.0.0.1:{runner.addresses[0][1]}"
-    access = Access(endpoint=Endpoint(server=server), credentials=credentials or Fixed())
-    transport = Transport(access, limits=limits, fence=fence)
-    try:
-        yield transport
-    finally:
-        await transport.close()
-        await runner.cleanup()
+    async with serving(page) as port:
+        endpoint = Endpoint(server=f"http://127.0.0.1:{port}")
+        access = Access(endpoint=endpoint, credentials=credentials or Fixed())
+        transport = Transport(access, limits=limits, fence=fence)
+        try:
+            yield transport
+        finally:
+            await transport.close()
 
 
 GET = Request(method="GET", path="/x?a=b%2Fc", verb="get")
