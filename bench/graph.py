@@ -32,8 +32,8 @@ from bench.graphload import (
     until_ready,
     verify,
 )
-from bench.graphmeter import Meter, asked
-from bench.graphtable import Table
+from bench.graphmeter import Meter, Used, asked
+from bench.graphtable import Table, Took
 from bench.idle import EXPECTED, Requests
 from bench.plane import (
     IN_FLIGHT,
@@ -41,7 +41,6 @@ from bench.plane import (
     NAMESPACE,
     PATIENCE,
     Account,
-    Figures,
     Plane,
     WrongError,
     build_loader,
@@ -52,15 +51,15 @@ from bench.plane import (
     loader_delete,
     make_account,
     measured,
+    one_after_the_other,
     say,
 )
 
 from pequod.kube.client import Client, Exactly, Selection
 from pequod.kube.kinds import CONFIG_MAPS
 
-CREATE_SHARE = 0.70
-"""Of the loader's rate: what we want to keep while graphs are created."""
-DELETE_SHARE = 0.60
+SHARE = 0.60
+"""Of the loader's rate with the same objects: what we want to keep."""
 PER_OBJECT = 1.4
 """Requests of the operator for each object that is created."""
 PER_DRIFT = 2.0
@@ -71,25 +70,11 @@ READS = frozenset({"get", "list", "watch", "read"})
 
 
 @dataclass(frozen=True, slots=True)
-class Rates:
-    """Objects per second."""
+class Floor:
+    """What the loader takes for the same objects."""
 
-    create: float
-    delete: float
-
-
-@dataclass(slots=True)
-class Took:
-    """What the loader has taken so far."""
-
-    seconds: float = 0.0
-    server: float = 0.0
-    """Processor time of the API server and etcd."""
-
-    def add(self, figures: Figures) -> None:
-        """One more run of it."""
-        self.seconds += figures.seconds
-        self.server += figures.server
+    created: Took
+    deleted: Took
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,16 +103,16 @@ class Load:
 
     async def run(self) -> None:
         """Every phase, one after the other."""
+        await self._config_maps()
         floor = await self._floor()
-        same = await self._same_objects()
         await prepare(self._bench.admin, self._namespace)
         await self._settled("before the graphs")
-        await self._created(floor, same)
+        await self._created(floor.created)
         await self._silence()
         await self._restarted()
         for rate, within in REPAIRED.items():
             await self._drifted(rate, within)
-        await self._deleted(floor, same)
+        await self._deleted(floor.deleted)
 
     def _say(self, what: str) -> None:
         say(f"{self._count} graphs: {what}")
@@ -139,58 +124,68 @@ class Load:
         bench = self._bench
         await verify(bench.admin, self._namespace, self._names, bench.nodes)
 
-    async def _load(self, prefix: str, count: int, what: Sequence[str]) -> Figures:
-        bench = self._bench
-        command = loader_command(bench.loader, bench.account, prefix, count)
-        return await measured([*command, *what], bench.plane)
+    def _loading(self, prefix: str, count: int, what: Sequence[str]) -> list[str]:
+        return [*loader_command(self._bench.loader, self._bench.account, prefix, count), *what]
 
-    async def _floor(self) -> Rates:
+    async def _config_maps(self) -> None:
         """The rates of ConfigMaps of one KB: nobody but the API server has to do with them."""
-        self._say(f"the floor, {self._objects} ConfigMaps")
+        self._say(f"the loader, {self._objects} ConfigMaps")
         prefix = f"floor-{self._count}"
         body = msgspec.json.encode(config_map(NAME, prefix, "a"))
-        made, gone = Took(), Took()
-        made.add(await self._load(prefix, self._objects, loader_apply(body)))
-        await self._check_floor(prefix, self._objects)
-        gone.add(await self._load(prefix, self._objects, loader_delete()))
-        await self._check_floor(prefix, 0)
-        self.table.head(f"floor: the loader, {IN_FLIGHT} in flight")
-        return self._floor_rates("1 KB ConfigMaps", made, gone)
-
-    def _floor_rates(self, what: str, made: Took, gone: Took) -> Rates:
-        for verb, took in (("SSA create", made), ("DELETE", gone)):
-            self.table.row(f"{what}, {verb}", f"{self._objects / took.seconds:,.0f}/s")
-            cpu = took.server / self._objects * 1000
+        self.table.head(f"1 KB ConfigMaps by the loader, {IN_FLIGHT} in flight")
+        for verb, what, left in (
+            ("SSA create", loader_apply(body), self._objects),
+            ("DELETE", loader_delete(), 0),
+        ):
+            command = self._loading(prefix, self._objects, what)
+            figures = await measured(command, self._bench.plane)
+            await self._check_config_maps(prefix, left)
+            self.table.row(verb, f"{self._objects / figures.seconds:,.0f}/s")
+            cpu = figures.server / self._objects * 1000
             self.table.row("  API server and etcd, for 1000", f"{cpu:.2f} s")
-        return Rates(self._objects / made.seconds, self._objects / gone.seconds)
 
-    async def _check_floor(self, prefix: str, count: int) -> None:
+    async def _check_config_maps(self, prefix: str, count: int) -> None:
         chosen = Selection(namespace=NAMESPACE, labels=f"set={prefix}")
         found = await self._bench.admin.count(CONFIG_MAPS, chosen)
         if found != count:
             raise WrongError(f"the floor: {found} ConfigMaps instead of {count}")
 
-    async def _same_objects(self) -> Rates:
-        """The rates of what the graphs hold, in no order, until it is as ready as graphs ask for.
+    async def _floor(self) -> Floor:
+        """What the graphs hold, made by the loader in no order; controllers of Kubernetes join in.
 
-        Controllers of Kubernetes join in.
+        A graph is Ready when its objects are; and everybody who has to do with them (controllers of
+        Kubernetes make endpoints and addresses of Services) has come to rest some time later.
         """
         self._say(f"the floor, {self._objects} objects like those of the graphs")
-        templates = pieces(NAME, self._bench.nodes)
-        made, gone = Took(), Took()
+        bench = self._bench
+        templates = pieces(NAME, bench.nodes)
+        applies, deletes = [], []
         for number, piece in enumerate(templates):
             piece.object["metadata"]["name"] = NAME
-            what = loader_apply(msgspec.json.encode(piece.wanted), kind=piece.kind)
-            made.add(await self._load(f"same-{number}", self._count, what))
-        made.seconds += await until_ready(self._bench.admin, NAMESPACE, self._count)
-        await self._settled("the floor")
-        for number, piece in enumerate(templates):
-            what = loader_delete(piece.kind)
-            gone.add(await self._load(f"same-{number}", self._count, what))
-        await self._settled("the floor")
-        return self._floor_rates("objects of the graphs", made, gone)
+            body = msgspec.json.encode(piece.wanted)
+            prefix = f"same-{number}"
+            applies.append(self._loading(prefix, self._count, loader_apply(body, kind=piece.kind)))
+            deletes.append(self._loading(prefix, self._count, loader_delete(piece.kind)))
+        before = await bench.meter.begin()
+        began = await one_after_the_other(applies)
+        await until_ready(bench.admin, NAMESPACE, self._count)
+        made = await self._took(before, began, "the floor is made")
+        before = await bench.meter.begin()
+        began = await one_after_the_other(deletes)
+        gone = await self._took(before, began, "the floor is deleted")
+        self.table.head(f"the floor: the same objects by the loader, {IN_FLIGHT} in flight")
+        self.table.floor("created until they are ready", made)
+        self.table.floor("deleted", gone)
+        return Floor(made, gone)
 
-    async def _created(self, floor: Rates, same: Rates) -> None:
+    async def _took(self, before: Used, began: float, doing: str) -> Took:
+        """What something took that has just come to its end, and until everybody was at rest."""
+        ended = time.perf_counter()
+        rest = max(await self._bench.meter.settled(f"{self._count} graphs, {doing}"), ended)
+        used = await self._bench.meter.used(before)
+        return Took(seconds=ended - began, rest=rest - began, server=used.server)
+
+    async def _created(self, floor: Took) -> None:
         """All graphs at once, until all are Ready."""
         self._say("creating them")
         bench, table = self._bench, self.table
@@ -207,13 +202,13 @@ class Load:
             sent = time.perf_counter() - began
             half = await seen.until(lambda now: 2 * now.ready >= self._count, "creation") - began
             took = await seen.until(self._all_ready, "creation") - began
-        await self._settled("all are Ready")
+        rest = await bench.meter.settled(f"{self._count} graphs, all are Ready") - began
         used = await bench.meter.used(before)
         await self._verify()
         table.head("created at once, until all were Ready")
         table.row("sent by the client in", f"{sent:.2f} s")
         table.row("half of them Ready after", f"{half:.2f} s")
-        table.rates(took, floor.create, same.create, CREATE_SHARE)
+        table.beside(Took(seconds=took, rest=max(took, rest), server=used.server), floor, SHARE)
         table.per_object(used, "creation", PER_OBJECT)
         table.cpu(used)
         table.memory(bench.meter)
@@ -301,7 +296,7 @@ class Load:
         table.row("CPU, operator", f"{used.operator / number * 1e3:.1f} ms/change")
         table.requests(used.requests, number, "change")
 
-    async def _deleted(self, floor: Rates, same: Rates) -> None:
+    async def _deleted(self, floor: Took) -> None:
         """All graphs at once, until they and their objects are gone."""
         self._say("deleting them")
         bench, table = self._bench, self.table
@@ -321,10 +316,10 @@ class Load:
         left = await living(bench.admin, self._namespace)
         if left:
             raise WrongError(f"the graphs are gone, and {len(left)} of their objects are not")
-        await self._settled("all are gone")
+        rest = await bench.meter.settled(f"{self._count} graphs, all are gone") - began
         used = await bench.meter.used(before)
         table.head("deleted at once, until everything was gone")
-        table.rates(took, floor.delete, same.delete, DELETE_SHARE)
+        table.beside(Took(seconds=took, rest=max(took, rest), server=used.server), floor, SHARE)
         table.per_object(used, "deletion")
         table.cpu(used)
         table.memory(bench.meter)

@@ -19,6 +19,8 @@ from pequod.kube.transport import Request
 
 QUIET = 2.0
 """Seconds without a request after which the operator has done everything."""
+LOOK = 0.25
+"""Seconds between two looks."""
 BUSY = 0.3
 """Of a core: above it the server and the controllers still have something to do."""
 LEASE = "leases.coordination.k8s.io"
@@ -137,16 +139,16 @@ class Meter:
         """Begin anew with the peak."""
         Path(f"/proc/{self.operator.pid}/clear_refs").write_text("5")
 
-    async def settled(self, doing: str) -> None:
-        """Wait until nobody has anything left to do."""
-        began = told = time.monotonic()
-        before, busy, quiet_since = -1, self._busy(), began
-        while time.monotonic() - quiet_since < QUIET:
-            await asyncio.sleep(0.5)
-            now = time.monotonic()
+    async def settled(self, doing: str) -> float:
+        """Wait until nobody has anything left to do; the moment since when that was so."""
+        began = told = time.perf_counter()
+        before, busy, quiet_since = await self._deeds(), self._busy(), began
+        while time.perf_counter() - quiet_since < QUIET:
+            await asyncio.sleep(LOOK)
+            now = time.perf_counter()
             count = await self._deeds()
             used = self._busy()
-            if count != before or used - busy > BUSY * 0.5:
+            if count != before or used - busy > BUSY * LOOK:
                 quiet_since = now
             before, busy = count, used
             if now - told > 2 * QUIET:
@@ -156,6 +158,7 @@ class Meter:
                 raise WrongError(
                     f"{doing}: the operator or the control plane does not come to rest"
                 )
+        return quiet_since
 
     async def _deeds(self) -> int:
         requests = await asyncio.to_thread(self.operator.requests)

@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -226,31 +226,72 @@ async def measured(
     command: Sequence[str], plane: Plane, meanwhile: Callable[[], Awaitable[object]] | None = None
 ) -> Figures:
     """Run a process that says when it is ready and works when it is let go."""
+    async with _waiting(command) as process:
+        before = plane.cpu()
+        process.let_go()
+        if meanwhile is not None:
+            await meanwhile()
+        figures = await process.figures()
+        figures.server = plane.cpu() - before
+        await process.end()
+    return figures
+
+
+async def one_after_the_other(commands: Sequence[Sequence[str]]) -> float:
+    """Run several of them without a pause between two; the moment when the first was let go."""
+    async with AsyncExitStack() as stack:
+        processes = [await stack.enter_async_context(_waiting(one)) for one in commands]
+        began = time.perf_counter()
+        for process in processes:
+            process.let_go()
+            await process.figures()
+        for process in processes:
+            await process.end()
+    return began
+
+
+@dataclass(slots=True)
+class _Process:
+    """A process that is ready, and waits to be let go."""
+
+    name: str
+    process: asyncio.subprocess.Process
+
+    def let_go(self) -> None:
+        assert self.process.stdin is not None, "asked for as a pipe"
+        self.process.stdin.write(b"\n")
+
+    async def figures(self) -> Figures:
+        """What it says that it took."""
+        assert self.process.stdout is not None, "asked for as a pipe"
+        async with asyncio.timeout(PATIENCE):
+            line = await self.process.stdout.readline()
+        if not line:
+            raise WrongError(f"{self.name} failed")
+        return msgspec.json.decode(line, type=Figures)
+
+    async def end(self) -> None:
+        async with asyncio.timeout(PATIENCE):
+            if await self.process.wait() != 0:
+                raise WrongError(f"{self.name} failed")
+
+
+@asynccontextmanager
+async def _waiting(command: Sequence[str]) -> AsyncIterator[_Process]:
     process = await asyncio.create_subprocess_exec(
         *command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, cwd=ROOT
     )
-    assert process.stdin is not None, "asked for as a pipe"
     assert process.stdout is not None, "asked for as a pipe"
     try:
         async with asyncio.timeout(PATIENCE):
             if await process.stdout.readline() != b"ready\n":
                 await process.wait()
                 raise WrongError(f"{command[0]} failed before it began")
-            before = plane.cpu()
-            process.stdin.write(b"\n")
-            if meanwhile is not None:
-                await meanwhile()
-            line = await process.stdout.readline()
-            server = plane.cpu() - before
-            if await process.wait() != 0:
-                raise WrongError(f"{command[0]} failed")
+        yield _Process(command[0], process)
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
-    figures = msgspec.json.decode(line, type=Figures)
-    figures.server = server
-    return figures
 
 
 class Stopwatch:

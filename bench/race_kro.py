@@ -33,10 +33,11 @@ IDLE = 15.0
 
 
 async def _race(plane: Plane, options: argparse.Namespace) -> None:
-    contenders: list[Contender] = [
+    everybody: list[Contender] = [
         Kro(workers=options.workers, requeue=options.requeue),
         Pequod(policies=options.policies, source=options.module, store=plane.layout.root / "store"),
     ]
+    contenders = [one for one in everybody if options.only in {None, one.name}]
     turns = [
         (one, f"race-{one.name}-{number}")
         for number in range(1, options.rounds + 1)
@@ -88,6 +89,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--instances", type=int, default=100, help="of ten nodes each")
     parser.add_argument("--rounds", type=int, default=2, help="turns of each contender")
     parser.add_argument("--edits", type=int, default=20, help="objects changed by somebody else")
+    parser.add_argument("--only", choices=("kro", "pequod"), help="one contender without the other")
     parser.add_argument("--workers", type=int, default=20, help="of kro")
     parser.add_argument(
         "--requeue", default="3s", help="kro's delay between passes; it deletes faster with 1s"

@@ -17,17 +17,18 @@ Rounds = Sequence[Figures]
 
 
 class Table:
-    """Kro, Pequod, and how many times more the first one takes."""
+    """Kro, Pequod, and how many times more the first one takes; or one of them alone."""
 
-    def __init__(self, kro: Rounds, pequod: Rounds, *, instances: int, nodes: int) -> None:
-        self._sides = (kro, pequod)
+    def __init__(self, figures: Mapping[str, Rounds], *, instances: int, nodes: int) -> None:
+        self._sides = tuple(figures.values())
         self._instances = instances
         self._objects = instances * nodes
+        names = "".join(f"{name:>24}" for name in figures)
         self.lines = [
             "",
             f"{instances} instances x {nodes} nodes = {self._objects} objects, "
-            f"{len(kro)} rounds each: the median, and the least to the most",
-            f"  {'':44}{'kro':>24}{'pequod':>24}{'ratio':>8}  goal",
+            f"{len(self._sides[0])} rounds each: the median, and the least to the most",
+            f"  {'':44}{names}{'ratio':>8}  goal",
         ]
         self._phase("created at once, until all are Ready", lambda one: one.created, goal=True)
         self._phase("deleted, until everything is gone", lambda one: one.deleted, goal=False)
@@ -81,6 +82,10 @@ class Table:
         at_most: float | None = None,
     ) -> None:
         both = [[figure(one) for one in rounds] for rounds in self._sides]
+        shown = "".join(f"{_range(values):>24}" for values in both)
+        if len(both) == 1:
+            self.lines.append(f"  {name:44}{shown}")
+            return
         kro, pequod = (statistics.median(values) for values in both)
         ratio = kro / pequod if pequod else 0.0
         goals = []
@@ -88,7 +93,6 @@ class Table:
             goals.append(f">= {at_least:g}x: {_word(ratio >= at_least)}")
         if at_most is not None:
             goals.append(f"<= {at_most:g}: {_word(pequod <= at_most)}")
-        shown = "".join(f"{_range(values):>24}" for values in both)
         times = f"{ratio:.1f}x" if pequod else "-"
         self.lines.append(f"  {name:44}{shown}{times:>8}  {', '.join(goals)}".rstrip())
 
@@ -115,8 +119,7 @@ def _word(reached: bool) -> str:  # noqa: FBT001 -- a word for a boolean
 
 def shown(figures: Mapping[str, Rounds], *, instances: int, nodes: int) -> str:
     """The table."""
-    table = Table(figures["kro"], figures["pequod"], instances=instances, nodes=nodes)
-    return "\n".join(table.lines)
+    return "\n".join(Table(figures, instances=instances, nodes=nodes).lines)
 
 
 def requests(figures: Mapping[str, Rounds], *, objects: int) -> str:
