@@ -71,7 +71,7 @@ files: setup
 
 coverage: setup build ## Measure branch coverage of the packages that must have 90 %
 	$(BIN)/coverage erase
-	$(BIN)/coverage run -m pytest tests/unit tests/properties tests/evaluator tests/sources tests/cli tests/apiserver
+	$(BIN)/coverage run -m pytest -n $(PYTEST_WORKERS) tests/unit tests/properties tests/evaluator tests/sources tests/cli tests/apiserver
 	$(BIN)/coverage combine --quiet
 	$(BIN)/coverage report --fail-under=90 \
 		--include='src/pequod/api/*,src/pequod/base/*,src/pequod/controllers/*,src/pequod/crd/*,src/pequod/evaluator/*,src/pequod/graph/*,src/pequod/kube/*,src/pequod/policy/*,src/pequod/render/*,src/pequod/runtime/*,src/pequod/sources/*'
@@ -83,7 +83,7 @@ fmt: setup ## Format the code
 generate: setup ## Write what is generated: CRDs, RBAC, the admission policy, the reference
 	PYTHONPATH=src $(BIN)/python -m pequod.crd
 
-bench: setup build ## Measure: BENCH=controlplane, floor (the client), cache, idle (the operator), graph, evaluator, sources or race-kro
+bench: setup build ## Measure: BENCH=controlplane, floor (the client), cache, idle (the operator), graph, requests, evaluator, sources or race-kro
 	$(BIN)/python -m bench.$(subst -,_,$(BENCH))
 
 tools: setup ## Install jj, and what a real node needs (Debian, root); says what is missing elsewhere

@@ -1,7 +1,7 @@
 """Graphs for tests: made by hand, executed by the real controller in the test's own loop."""
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -64,11 +64,35 @@ def node(id_: str, made: Object, **more: Any) -> Object:  # noqa: ANN401 -- any 
 
 def grant(api: Api, namespace: str, *, account: str = TENANT, role: str = "admin") -> None:
     """An account, and what it may do in its namespace."""
+    _bind(api, namespace, account, {"kind": "ClusterRole", "name": role})
+
+
+WRITING = ("create", "patch", "delete")
+
+
+def grant_writing(
+    api: Api,
+    namespace: str,
+    resource: str,
+    *,
+    account: str = "writer",
+    verbs: Sequence[str] = WRITING,
+) -> str:
+    """An account that may write a resource of the core group, but not read it; its name."""
+    rules = [{"apiGroups": [""], "resources": [resource], "verbs": [*verbs]}]
+    role = {"metadata": {"name": account}, "rules": rules}
+    assert api.create(f"/apis/{RBAC}/v1/namespaces/{namespace}/roles", role).code == 201
+    _bind(api, namespace, account, {"kind": "Role", "name": account})
+    return account
+
+
+def _bind(api: Api, namespace: str, account: str, role: Object) -> None:
+    """Have an account, with the rights of a role in its namespace."""
     accounts = f"/api/v1/namespaces/{namespace}/serviceaccounts"
     assert api.create(accounts, {"metadata": {"name": account}}).code in {201, 409}
     binding = {
-        "metadata": {"name": f"{account}-{role}"},
-        "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
+        "metadata": {"name": f"{account}-{role['name']}"},
+        "roleRef": {"apiGroup": RBAC, **role},
         "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": namespace}],
     }
     path = f"/apis/{RBAC}/v1/namespaces/{namespace}/rolebindings"

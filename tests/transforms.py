@@ -4,8 +4,11 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
+
+import yaml
 
 import evaluators
 from graphs import (
@@ -34,6 +37,8 @@ from pequod.sources.resolver import Reference
 API = "/apis/platform.pequod.io/v1alpha1"
 MODULES = Path(__file__).parents[1] / "modules"
 Object = dict[str, Any]
+SOON = Backoff(first=0.05, limit=1.0)
+"""When a pass that failed is tried again: tests do not wait."""
 
 MAPS = """
 package maps
@@ -59,6 +64,41 @@ graph: {
 }
 """
 """A module of ConfigMaps, as many as one asks for."""
+STUCK = MAPS.replace(
+    'id: "map-\\(i)"',
+    'id: "map-\\(i)"\n\t\tif input.value == "bad" {readyWhen: [{type: "CEL", expression: '
+    "\"has(self.metadata.annotations) && 'well' in self.metadata.annotations\"}]}",
+)
+"""The maps, which do not become ready with `bad` in them until somebody says that all is well."""
+
+
+NODES = """
+package nodes
+
+#Input: nodes: [...{...}]
+input: #Input
+context: {name: string, namespace: string}
+graph: {metadata: name: "nodes", nodes: input.nodes}
+"""
+"""A module of whatever nodes one asks for."""
+
+
+def inline(module: str) -> dict[str, str]:
+    """A reference to a module by its text."""
+    return {"type": "inline", "ref": module}
+
+
+def written(folder: Path, given: Object, name: str = "web", **spec: Any) -> str:  # noqa: ANN401
+    """A Transform in a file, without a namespace; of the maps unless it names another module."""
+    path = folder / f"{name}.yaml"
+    document = {
+        "apiVersion": "platform.pequod.io/v1alpha1",
+        "kind": "Transform",
+        "metadata": {"name": name},
+        "spec": {"cueRef": {"type": "inline", "ref": MAPS}, "input": given, **spec},
+    }
+    path.write_text(yaml.safe_dump(document))
+    return str(path)
 
 
 @dataclass
@@ -78,6 +118,7 @@ class StartPlatform(Protocol):
         identity: IdentityRules = ...,
         policies: Reference | None = ...,
         plain_http: frozenset[str] = ...,
+        backoff: Backoff = ...,
     ) -> AbstractAsyncContextManager[Platform]: ...
 
 
@@ -90,6 +131,7 @@ async def running(
     identity: IdentityRules,
     policies: Reference | None,
     plain_http: frozenset[str] = frozenset(),
+    backoff: Backoff = SOON,
 ) -> AsyncIterator[Platform]:
     """The controllers of one namespace, under the operator's account."""
     transport = JournalledTransport(access)
@@ -122,7 +164,7 @@ async def running(
                 caches,
                 recorder,
                 selection=Selection(namespace=namespace),
-                backoff=Backoff(first=0.05, limit=1.0),
+                backoff=backoff,
             )
             for one in reconcilers
         ]
@@ -203,6 +245,10 @@ class Transforms(Graphs):
         """The ControllerRevisions of the namespace."""
         path = f"/apis/apps/v1/namespaces/{self.namespace}/controllerrevisions"
         return list(self.api.get(path).body["items"])
+
+    def rendered_at(self, name: str) -> datetime:
+        """When the time of what a graph holds began."""
+        return datetime.fromisoformat(self.get(name)["spec"]["metadata"]["renderedAt"])
 
     def value(self, name: str) -> str:
         """What a map of the module holds."""

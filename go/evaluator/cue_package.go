@@ -1,15 +1,16 @@
 package main
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"cuelabs.dev/go/oci/ociregistry/ocimem"
 	"cuelang.org/go/cue"
 	"cuelang.org/go/cue/ast"
 	"cuelang.org/go/cue/cuecontext"
-	"cuelang.org/go/cue/errors"
 	"cuelang.org/go/cue/inject/embed"
 	"cuelang.org/go/cue/load"
 	"cuelang.org/go/cue/parser"
@@ -83,7 +84,7 @@ func (m module) load() (*cuePackage, error) {
 		return nil, err
 	}
 	if name == "" {
-		if name, err = packageName(dir); err != nil {
+		if name, err = m.packageName(dir); err != nil {
 			return nil, err
 		}
 	}
@@ -104,12 +105,12 @@ func (m module) load() (*cuePackage, error) {
 		AcceptLegacyModules: true,
 	})
 	if err := found[0].Err; err != nil {
-		return nil, m.broken(err)
+		return nil, m.unloaded(err, dir, name)
 	}
 	context := cuecontext.New(cuecontext.WithInjection(embed.New()))
 	value := context.BuildInstance(found[0])
 	if err := value.Err(); err != nil {
-		return nil, m.broken(err)
+		return nil, m.broken(err, value)
 	}
 	owner, checked := value.LookupPath(inputPath).ReferencePath()
 	own := owner.Exists() && owner.BuildInstance() == found[0]
@@ -144,10 +145,23 @@ func (m module) registry() (*modcache.Cache, error) {
 }
 
 // packageName is the one package of a folder; files without a package clause are one as well.
-func packageName(dir string) (string, error) {
+func (m module) packageName(dir string) (string, error) {
+	names, err := m.packageNames(dir)
+	switch {
+	case err != nil:
+		return "", err
+	case len(names) == 0:
+		return "", &failure{Kind: missing, Message: "there is no CUE file"}
+	case len(names) > 1:
+		return "", &failure{Kind: badModule, Message: "there are several packages: say which, as in path:package"}
+	}
+	return names[0], nil
+}
+
+func (m module) packageNames(dir string) ([]string, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.cue"))
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	names := map[string]bool{}
 	for _, file := range files {
@@ -156,20 +170,23 @@ func packageName(dir string) (string, error) {
 		}
 		syntax, err := parser.ParseFile(file, nil, parser.PackageClauseOnly)
 		if err != nil {
-			return "", &failure{Kind: badModule, Message: errors.Details(err, &errors.Config{Cwd: dir})}
+			return nil, m.broken(err, cue.Value{})
 		}
 		names[nameOf(syntax)] = true
 	}
-	switch {
-	case len(names) == 0:
-		return "", &failure{Kind: missing, Message: "there is no CUE file"}
-	case len(names) > 1:
-		return "", &failure{Kind: badModule, Message: "there are several packages: say which, as in path:package"}
+	return slices.Sorted(maps.Keys(names)), nil
+}
+
+// unloaded is why a package can't be read; CUE itself doesn't say which packages there are.
+func (m module) unloaded(err error, dir, name string) error {
+	names, unread := m.packageNames(dir)
+	if unread == nil && len(names) > 0 && !slices.Contains(names, name) {
+		return &failure{
+			Kind:    missing,
+			Message: "there is no package " + name + " in " + m.relative(dir) + ": name one of " + strings.Join(names, ", "),
+		}
 	}
-	for name := range names {
-		return name, nil
-	}
-	panic("unreachable")
+	return m.broken(err, cue.Value{})
 }
 
 func nameOf(file *ast.File) string {
@@ -177,23 +194,6 @@ func nameOf(file *ast.File) string {
 		return name
 	}
 	return "_"
-}
-
-// broken says everything that CUE has against a module.
-func (m module) broken(err error) *failure {
-	problems := []problem{}
-	for _, one := range errors.Errors(err) {
-		path := strings.Join(one.Path(), ".")
-		problems = append(problems, problem{
-			Path:     path,
-			Message:  strings.TrimPrefix(m.unplaced(one), path+": "),
-			Position: m.position(errors.Positions(one)),
-		})
-		if len(problems) == 50 {
-			break
-		}
-	}
-	return &failure{Kind: badModule, Message: "the module is not valid: " + problems[0].Message, Problems: problems}
 }
 
 // position is the first place in a file of the module.

@@ -61,7 +61,7 @@ func renderVerb(p renderParams) (any, error) {
 			return rendered{Violations: found}, err
 		}
 	}
-	own, err := used.ownViolations(filled.LookupPath(violationsPath))
+	own, err := used.ownViolations(filled.LookupPath(violationsPath), filled, "input")
 	if err != nil || blocks(own) {
 		return rendered{Violations: own}, err
 	}
@@ -69,7 +69,7 @@ func renderVerb(p renderParams) (any, error) {
 	if !graph.Exists() {
 		return nil, &failure{Kind: missing, Message: "the module has no graph: it must yield graph: {nodes: [...]}"}
 	}
-	text, err := used.concrete(graph)
+	text, err := used.concrete(graph, filled)
 	return rendered{Graph: text, Violations: own}, err
 }
 
@@ -85,7 +85,7 @@ func schemaVerb(m module) (any, error) {
 	}
 	expression, err := jsonschema.Generate(schema, nil)
 	if err != nil {
-		return nil, m.broken(err)
+		return nil, m.broken(err, used.value)
 	}
 	text, err := used.context.BuildExpr(expression).MarshalJSON()
 	return json.RawMessage(text), err
@@ -125,25 +125,26 @@ func (c *cuePackage) encoded(name string, text json.RawMessage) (cue.Value, erro
 	return value, value.Err()
 }
 
-// concrete is a value as JSON, with nothing left open.
-func (c *cuePackage) concrete(value cue.Value) (json.RawMessage, error) {
+// concrete is a value as JSON, with nothing left open; whole is what it is a part of.
+func (c *cuePackage) concrete(value, whole cue.Value) (json.RawMessage, error) {
 	if err := value.Validate(cue.Concrete(true), cue.Final()); err != nil {
-		return nil, c.module.broken(err)
+		return nil, c.module.broken(err, whole)
 	}
 	text, err := value.MarshalJSON()
 	if err != nil {
-		return nil, c.module.broken(errors.Promote(err, ""))
+		return nil, c.module.broken(errors.Promote(err, ""), whole)
 	}
 	return text, nil
 }
 
-// ownViolations is what a module says about its input in `violations`.
-func (c *cuePackage) ownViolations(list cue.Value) ([]violation, error) {
+// ownViolations is what a module says about its input in `violations`, or a policy about what it
+// judges; a violation that doesn't say where is about all of that.
+func (c *cuePackage) ownViolations(list, whole cue.Value, about string) ([]violation, error) {
 	found := []violation{}
 	if !list.Exists() {
 		return found, nil
 	}
-	text, err := c.concrete(list)
+	text, err := c.concrete(list, whole)
 	if err != nil {
 		return nil, err
 	}
@@ -154,10 +155,20 @@ func (c *cuePackage) ownViolations(list cue.Value) ([]violation, error) {
 		if found[place].Severity == "" {
 			found[place].Severity = "Error"
 		}
+		if found[place].Path == "" {
+			found[place].Path = about
+		}
 		if problem := found[place].misshapen(); problem != "" {
 			return nil, &failure{Kind: badModule, Message: fmt.Sprintf("violations[%d] %s", place, problem)}
 		}
-		found[place].Position = c.module.position([]token.Pos{list.Pos()})
+		found[place].Position = c.module.position([]token.Pos{sayingOf(list, place), list.Pos()})
 	}
 	return found, nil
+}
+
+// sayingOf is where the message of an item is written; a list that is made of others, as a set of
+// policies makes one of each policy's findings, would be the same place for all of them.
+func sayingOf(list cue.Value, item int) token.Pos {
+	message := list.LookupPath(cue.MakePath(cue.Index(item), cue.Str("message")))
+	return cue.Dereference(message).Pos()
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -46,8 +47,7 @@ func sprintf(format string, arguments []any) string { return fmt.Sprintf(format,
 // mostRounds bounds how often an input is looked at again without what was wrong with it.
 const mostRounds = 8
 
-// inputViolations is everything that #Input has against an input. CUE stops at what contradicts
-// the schema, so the rest of the input is looked at again without it.
+// inputViolations is everything that #Input has against an input.
 func (c *cuePackage) inputViolations(input, context json.RawMessage) ([]violation, error) {
 	whole, err := c.filled(map[string]json.RawMessage{"context": context})
 	if err != nil {
@@ -57,13 +57,19 @@ func (c *cuePackage) inputViolations(input, context json.RawMessage) ([]violatio
 	if err != nil {
 		return nil, err
 	}
+	return c.violationsOf(schema, "input", input)
+}
+
+// violationsOf is everything that a schema has against what a user wrote, whose place has a name.
+// CUE stops at what contradicts the schema, so the rest is looked at again without it.
+func (c *cuePackage) violationsOf(schema cue.Value, name string, text json.RawMessage) ([]violation, error) {
 	var rest any
-	decoder := json.NewDecoder(bytes.NewReader(input))
+	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
 	if err := decoder.Decode(&rest); err != nil {
 		return nil, &failure{Kind: badRequest, Message: err.Error()}
 	}
-	given, err := c.encoded(inputName, input)
+	given, err := c.encoded(inputName, text)
 	if err != nil {
 		return nil, err
 	}
@@ -72,9 +78,10 @@ func (c *cuePackage) inputViolations(input, context json.RawMessage) ([]violatio
 		wrong := errors.Errors(schema.Unify(value).Validate(cue.Concrete(true), cue.Final()))
 		fresh := false
 		for _, one := range wrong {
-			segments := inputSegments(one)
-			if _, known := found[userPath(segments)]; !known {
-				found[userPath(segments)] = c.explained(one, segments, schema, given)
+			segments := below(schema, one)
+			path := joined(name, segments)
+			if _, known := found[path]; !known {
+				found[path] = c.explained(one, segments, schema, given)
 				fresh = true
 			}
 			without(rest, segments)
@@ -124,17 +131,21 @@ func holds(value any, segments []string) bool {
 	return false
 }
 
-func inputSegments(err errors.Error) []string {
+// below is the place of an error inside of a schema.
+func below(schema cue.Value, err errors.Error) []string {
 	segments := err.Path()
-	if len(segments) > 0 && segments[0] == inputDefinition.String() {
-		return segments[1:]
+	for place, selector := range schema.Path().Selectors() {
+		if place >= len(segments) || unquoted(segments[place]) != unquoted(selector.String()) {
+			return segments
+		}
 	}
-	return segments
+	return segments[len(schema.Path().Selectors()):]
 }
 
 func sorted(found map[string]violation) []violation {
 	all := make([]violation, 0, len(found))
-	for _, one := range found {
+	for path, one := range found {
+		one.Path = path
 		all = append(all, one)
 	}
 	sort.Slice(all, func(a, b int) bool { return all[a].Path < all[b].Path })
@@ -149,10 +160,9 @@ func (c *cuePackage) explained(err errors.Error, segments []string, schema, give
 	value := given.LookupPath(pathOf(segments))
 	position := c.module.position(append(errors.Positions(err), constraint.Pos(), parent.Pos()))
 	return violation{
-		Path:     userPath(segments),
 		Message:  sentence(raw, segments, constraint, parent, value),
 		Severity: "Error",
-		CuePath:  strings.Join(append([]string{inputDefinition.String()}, segments...), "."),
+		CuePath:  strings.Join(append([]string{schema.Path().String()}, segments...), "."),
 		Position: position,
 	}
 }
@@ -171,7 +181,7 @@ func sentence(raw string, segments []string, constraint, parent, value cue.Value
 	demands := strings.HasPrefix(author, "must ")
 	switch {
 	case strings.Contains(raw, "field not allowed"):
-		return "is not known here" + suggestion(segments, parent)
+		return "is not known here" + suggestion(last(segments), parent, "remove it")
 	case !value.Exists() && demands:
 		return "is required: it " + author + help
 	case !value.Exists() && asked != "":
@@ -253,9 +263,8 @@ func unquoted(segment string) string {
 	return segment
 }
 
-// userPath is a place as one writes it: input.env[0].name.
-func userPath(segments []string) string {
-	path := "input"
+// joined is a place below another one as one writes it: input.env[0].name.
+func joined(path string, segments []string) string {
 	for _, segment := range segments {
 		if _, err := strconv.Atoi(segment); err == nil {
 			path += "[" + segment + "]"
@@ -277,10 +286,7 @@ func shown(value cue.Value) string {
 	if err != nil {
 		return "something else"
 	}
-	if len(text) > 80 {
-		text = append(text[:80:80], "…"...)
-	}
-	return string(text)
+	return quoted(string(text))
 }
 
 // firstLine is what the author of a module says about a field.
@@ -293,22 +299,15 @@ func firstLine(constraint cue.Value) string {
 	return ""
 }
 
-// suggestion is the known name that is nearest, and all the others.
-func suggestion(segments []string, parent cue.Value) string {
-	known := []string{}
-	if fields, err := parent.Fields(cue.Optional(true)); err == nil {
-		for fields.Next() {
-			known = append(known, fields.Selector().Unquoted())
-		}
+// suggestion is the known name that is nearest, and all the others; without one, what else to do.
+func suggestion(asked string, parent cue.Value, otherwise string) string {
+	known := slices.DeleteFunc(names(parent), func(name string) bool { return name == asked })
+	if len(known) == 0 {
+		return ": " + otherwise
 	}
-	if len(known) == 0 || len(segments) == 0 {
-		return ": remove it"
-	}
-	sort.Strings(known)
-	asked := unquoted(segments[len(segments)-1])
 	best, nearest := "", 3
 	for _, name := range known {
-		if far := distance(asked, name); far < nearest {
+		if far := distance(asked, name); far < min(nearest, len(asked)) {
 			best, nearest = name, far
 		}
 	}
@@ -316,7 +315,30 @@ func suggestion(segments []string, parent cue.Value) string {
 	if best != "" {
 		return fmt.Sprintf(": did you mean %s? Known are %s", best, all)
 	}
-	return ": remove it; known are " + all
+	return ": " + otherwise + "; known are " + all
+}
+
+// last is the name at the end of a place.
+func last(segments []string) string {
+	if len(segments) == 0 {
+		return ""
+	}
+	return unquoted(segments[len(segments)-1])
+}
+
+// names are those of the fields that a value has or may have.
+func names(of cue.Value) []string {
+	known := []string{}
+	if !of.Exists() {
+		return known
+	}
+	if fields, err := of.Fields(cue.Optional(true)); err == nil {
+		for fields.Next() {
+			known = append(known, fields.Selector().Unquoted())
+		}
+	}
+	sort.Strings(known)
+	return known
 }
 
 // distance is the number of letters in which two names differ (Levenshtein).

@@ -145,13 +145,15 @@ async def test_a_module_that_is_not_there_is_named_and_not_fetched(
     declared = MODULE + 'deps: "example.com/lib@v0": v: "v0.1.0"\n'
     text = 'package app\nimport "example.com/lib@v0"\n#Input: {...}\ngraph: nodes: [lib.x]\n'
     tree = module(tmp_path, {"cue.mod/module.cue": declared, "a.cue": text})
-    with pytest.raises(ModuleError, match=r"example\.com/lib") as caught:
+    with pytest.raises(ModuleError) as caught:
         await evaluator.render(tree, {}, CONTEXT)
-    assert "dial" not in str(caught.value)
+    assert '"example.com/lib@v0", which is not there' in str(caught.value.problems)
+    assert "dial" not in str(caught.value.problems)
     text = 'package app\nimport "other.example.com/lib"\n#Input: {...}\ngraph: nodes: [lib.x]\n'
     tree = module(tmp_path / "second", {"a.cue": text})
-    with pytest.raises(ModuleError, match=r"other\.example\.com/lib"):
+    with pytest.raises(ModuleError) as caught:
         await evaluator.render(tree, {}, CONTEXT)
+    assert '"other.example.com/lib", which is not there' in str(caught.value.problems)
 
 
 async def test_packages_that_are_vendored_are_imported(
@@ -191,7 +193,7 @@ async def test_one_of_several_packages_is_named_after_its_path(
     for name in ("a", "b"):
         place = Tree(root=tree.root, path=f"deploy/:{name}")
         assert await nodes(evaluator, place) == [name]
-    with pytest.raises((ModuleError, MissingError), match=r"nosuch|no CUE|package"):
+    with pytest.raises(MissingError, match="no package nosuch in deploy: name one of a, b"):
         await evaluator.render(Tree(root=tree.root, path="deploy:nosuch"), {}, CONTEXT)
 
 
@@ -306,10 +308,11 @@ async def test_parameters_for_a_policy_that_is_not_there_are_refused(evaluator: 
     subject = {"input": {}, "context": {"name": "a", "namespace": "b"}}
     with pytest.raises(MissingError, match='no policy "image-tag"'):
         await evaluator.policies(Tree(root=POLICY), subject, parameters={"image-tag": {}})
-    with pytest.raises(ModuleError, match="image-tags"):
+    with pytest.raises(ModuleError) as caught:
         await evaluator.policies(
             Tree(root=POLICY), subject, parameters={"image-tags": {"nosuch": 1}}
         )
+    assert [one.path for one in caught.value.problems] == ["policies.image-tags.parameters.nosuch"]
 
 
 @pytest.mark.parametrize(

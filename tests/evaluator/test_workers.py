@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import signal
 import sys
 import tempfile
@@ -260,6 +261,51 @@ async def test_a_worker_that_holds_too_much_memory_is_replaced() -> None:
         [worker] = pool.workers
         await eventually(lambda: gone(worker.pid), "the worn worker is gone")
         await eventually(lambda: pool.workers, "another is ready before anybody asks")
+
+
+async def test_a_worker_that_nobody_asks_gives_its_memory_back_until_somebody_does() -> None:
+    async with evaluators.pool(size=1, bounds=Bounds(idle_seconds=0.2)) as pool:
+        await pool.ask("ping", {})
+        await eventually(lambda: not pool.workers, "the idle worker is gone")
+        assert await pool.usable() == "0 workers"
+        assert not children(), "whether workers answer is known without another"
+        await pool.ask("ping", {})
+
+
+async def test_a_worker_that_was_started_only_to_see_whether_one_answers_is_not_kept() -> None:
+    async with evaluators.pool(size=1) as pool:
+        await pool.usable()
+        await eventually(lambda: not children(), "the worker is gone")
+        await pool.ask("ping", {})
+        [worker] = pool.workers
+        await pool.usable()
+        assert pool.workers == (worker,)
+
+
+async def test_a_worker_that_is_asked_again_and_again_stays() -> None:
+    async with evaluators.pool(size=1, bounds=Bounds(idle_seconds=0.5, requests=10**6)) as pool:
+        await pool.ask("ping", {})
+        [worker] = pool.workers
+        until = asyncio.get_running_loop().time() + 1.5
+        while asyncio.get_running_loop().time() < until:
+            await pool.ask("ping", {})
+        assert pool.workers == (worker,)
+
+
+async def test_workers_that_cannot_be_started_any_more_are_not_usable(tmp_path: Path) -> None:
+    program = tmp_path / "evaluator"
+    shutil.copy(evaluators.program(), program)
+    pool = Pool((str(program),), size=1, bounds=Bounds(idle_seconds=0.1))
+    try:
+        await pool.usable()
+        await eventually(lambda: not pool.workers, "the idle worker is gone")
+        program.unlink()
+        with pytest.raises(EvaluationError):
+            await pool.ask("ping", {})
+        with pytest.raises(EvaluationError):
+            await pool.usable()
+    finally:
+        await pool.close()
 
 
 async def test_an_owner_never_has_all_places(endless: dict[str, Any]) -> None:

@@ -25,7 +25,7 @@ from waiting import eventually
 
 T = TypeVar("T")
 
-PATIENCE = 60.0
+PATIENCE = 120.0
 _NOT_OF_GRAPHS = ("/events", "/leases/", "/token")
 
 

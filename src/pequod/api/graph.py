@@ -270,7 +270,7 @@ class GraphMetadata(Declared, frozen=True):
     """Digest of the rendered graph: equal hashes are equal graphs."""
 
     rendered_at: Timestamp | None = None
-    """When it was rendered, or returned to."""
+    """When it was rendered, returned to, or resumed."""
 
 
 class Graph(Declared, frozen=True):

@@ -61,8 +61,11 @@ def plan(
 
 def _code(judged: "list[Judged]") -> int:
     plans = [one.plan for one in judged if one.plan is not None]
-    if len(plans) < len(judged) or any(one.refused for one in plans):
+    unplanned = sum(1 for one in judged if one.unplanned)
+    if len(plans) + unplanned < len(judged) or any(one.refused for one in plans):
         return REFUSED
+    if unplanned:
+        return WRONG
     return CHANGES if any(one.changes or one.left for one in plans) else 0
 
 

@@ -6,7 +6,7 @@ from pequod.api.graph import Violation
 from pequod.base.logs import one_line
 from pequod.cli import terminal
 from pequod.cli.planning import Judged
-from pequod.graph.plan import Change
+from pequod.graph.plan import Change, Plan
 
 _MARKS = {"Create": "+", "Update": "~", "Delete": "-", "Adopt": "=", "Recreate": "±"}
 _COLOURS = {
@@ -22,12 +22,26 @@ _SEVERITIES = {"Error": "red", "Warning": "yellow", "Info": "cyan"}
 def print_judged(judged: Judged) -> None:
     """One document: what is against it, what would happen, and that in half a line."""
     _print_violations(judged)
-    if judged.plan is None:
-        terminal.say(f"{judged.name}: refused, nothing would be applied")
-        return
-    for change in judged.plan.changes:
+    if judged.plan is not None:
+        _print_plan(judged.plan)
+    for note in judged.notes:
+        terminal.say(f"note: {note}")
+    terminal.say(f"{judged.name}: {_summary(judged)}")
+
+
+def _summary(judged: Judged) -> str:
+    if judged.plan is not None:
+        return judged.plan.summary
+    return judged.unplanned or "refused, nothing would be applied"
+
+
+def _print_plan(plan: Plan) -> None:
+    for change in plan.changes:
         _print_change(change)
-    terminal.say(f"{judged.name}: {judged.plan.summary}")
+    for ref in plan.awaited:
+        terminal.output.print(Text(f"? await {ref}").append("  others have to make it", "dim"))
+    for ref in plan.left:
+        terminal.output.print(Text(f"! leave {ref}").append("  it lives on by itself", "dim"))
 
 
 def _print_violations(judged: Judged) -> None:
@@ -50,5 +64,6 @@ def _print_change(change: Change) -> None:
     for one in change.differences:
         terminal.output.print(Text(f"    {one_line(str(one), 500)}"))
     if change.refused is not None:
-        refused = Text("    would be refused: ", style="red")
-        terminal.output.print(refused.append(one_line(change.refused.message, 1000), "default"))
+        word, _, why = change.verdict.partition(": ")
+        refused = Text(f"    {word}: ", style="red")
+        terminal.output.print(refused.append(one_line(why, 1000), "default"))

@@ -2,7 +2,7 @@
 
 Each owner (a tenant) may keep half of the workers busy at the same time, and never all processors,
 so that whoever sends bombs waits for himself. A worker that has to be killed is replaced before
-anybody asks.
+anybody asks; one that nobody has asked for a while gives its memory back.
 """
 
 import asyncio
@@ -40,13 +40,16 @@ class Pool:
         self.bounds = bounds or Bounds()
         self._command = tuple(command)
         self._all: set[Worker] = set()
-        self._idle: list[Worker] = []
+        self._idle: dict[Worker, asyncio.TimerHandle] = {}
+        """Those that wait for work, and what ends them if they wait for too long."""
         self._free = size
         self._share = max(1, min(size // 2, _processors() - 1))
         self._holding: Counter[str] = Counter()
         self._changed = asyncio.Condition()
         self._background = Background()
         self._closed = False
+        self._proven = False
+        """Whether the last that is known of workers is that they answer."""
 
     @property
     def workers(self) -> tuple[Worker, ...]:
@@ -56,19 +59,25 @@ class Pool:
     async def start(self) -> None:
         """Have one worker ready; raises BrokenError when that is not possible."""
         await asyncio.to_thread(sweep_homes)
-        self._idle.append(await self._fresh())
+        self._rest(await self._fresh())
 
     async def close(self) -> None:
         """Kill every worker, whatever it does; there will be no others."""
         self._closed = True
         await self._background.close()
+        for timer in self._idle.values():
+            timer.cancel()
         self._idle.clear()
         for worker in tuple(self._all):
             await self._kill(worker)
 
     async def usable(self) -> str:
-        """Say that a worker answers."""
-        await self.ask("ping", {}, seconds=5.0)
+        """Say that workers answer; one that was started only for that is not kept."""
+        if not self._proven:
+            needless = not self._all
+            await self.ask("ping", {}, seconds=5.0)
+            if needless and len(self._all) == len(self._idle) == 1:
+                self._retire(next(iter(self._idle)))
         return f"{len(self._all)} workers"
 
     async def ask(
@@ -107,14 +116,17 @@ class Pool:
             if worker.answered and not isinstance(error, BrokenError):
                 self._release(worker)
             else:
+                self._proven = False
                 self._replace(worker, type(error).__name__)
             raise
+        self._proven = True
         self._release(worker)
 
     def _waiting(self) -> Worker | None:
         """One that waits for work; some may have been killed meanwhile by somebody else."""
         while self._idle:
-            worker = self._idle.pop()
+            worker, timer = self._idle.popitem()
+            timer.cancel()
             if worker.alive:
                 return worker
             self._background.start(self._kill(worker), name="kill an evaluator")
@@ -124,10 +136,24 @@ class Pool:
         if worker.worn:
             self._replace(worker, "worn")
         else:
-            self._idle.append(worker)
+            self._rest(worker)
+
+    def _rest(self, worker: Worker) -> None:
+        """Have a worker wait for work, but not for ever."""
+        loop = asyncio.get_running_loop()
+        self._idle[worker] = loop.call_later(self.bounds.idle_seconds, self._retire, worker)
+
+    def _retire(self, worker: Worker) -> None:
+        """End a worker that has nothing to do."""
+        self._idle.pop(worker).cancel()
+        self._background.start(self._kill(worker), name="retire an evaluator")
 
     async def _fresh(self) -> Worker:
-        worker = await Worker.start(self._command, self.bounds)
+        try:
+            worker = await Worker.start(self._command, self.bounds)
+        except EvaluationError:
+            self._proven = False
+            raise
         self._all.add(worker)
         _workers.inc()
         if self._closed:
@@ -148,7 +174,7 @@ class Pool:
                 worker = await self._fresh()
                 # Whoever asked meanwhile has started another: there are never more than places.
                 if len(self._idle) < self._free:
-                    self._idle.append(worker)
+                    self._rest(worker)
                 else:
                     await self._kill(worker)
         except EvaluationError as error:

@@ -44,6 +44,8 @@ class Bounds:
     """After so many a worker is replaced."""
     resident_bytes: int = 384 * 2**20
     """A worker that still holds more than this after a request is replaced."""
+    idle_seconds: float = 60.0
+    """A worker that nobody asks for so long is ended: the next one is there in a moment."""
 
 
 def _home() -> Path:

@@ -136,9 +136,17 @@ def _is_made(seen: Situation) -> bool:
     """Whether what the node asks for was applied; what is made once stays as it is."""
     if seen.policy.mode == "Observe":
         return seen.record.phase in {"Applied", "Ready"}
-    if not seen.uid or not seen.record.desired:
+    if not seen.uid:
         return False
-    return seen.policy.mode == "Create" or seen.record.desired == seen.digest
+    if seen.policy.mode == "Create":
+        # A node that has got another id has no record of what it has made.
+        return bool(seen.record.desired) or _is_alive(seen)
+    return bool(seen.record.desired) and seen.record.desired == seen.digest
+
+
+def _is_alive(seen: Situation) -> bool:
+    """Whether the object that the inventory means is there."""
+    return seen.child is not None and seen.child.metadata.uid == seen.uid
 
 
 def _looked_at(seen: Situation, now: Moment) -> Decision:
@@ -215,6 +223,7 @@ def _kept(seen: Situation, now: Moment) -> Decision:
     if seen.policy.mode == "Create":
         if child is None or child.deleting:
             return _vanished(record, now)
+        record.desired, record.owned = record.desired or seen.digest, record.owned or child.owned
         return _healthy(seen, child, now)
     if _is_a_fight(seen, now):
         return _given_up(record, now)
@@ -225,6 +234,8 @@ def _repaired(seen: Situation, now: Moment) -> Decision:
     """What was undone is done again; what was not is looked at."""
     child, record = seen.child, seen.record
     if child is None or child.metadata.uid != seen.uid:
+        if seen.blocked_by:
+            return _blocked(seen, now)
         _unready(record, "it is gone, or lost its label; it is applied again", now)
         return Decision(Act.APPLY, force=_may_retake(seen, now))
     if child.deleting:
@@ -254,8 +265,11 @@ def _given_up(record: Record, now: Moment) -> Decision:
 
 
 def _may_retake(seen: Situation, now: Moment) -> bool:
-    """Whether fields that were ours are taken back; not when somebody keeps taking them."""
-    return seen.policy.conflict_policy == "Force" or seen.record.retakes_left(now.clock) > 0
+    """Whether fields that were ours are taken back; not when somebody keeps taking them.
+
+    By force it is not found out who that is.
+    """
+    return seen.record.retakes_left(now.clock) > 0
 
 
 def _vanished(record: Record, now: Moment) -> Decision:
@@ -347,6 +361,13 @@ def refused(record: Record, digest: str, problem: Problem, now: Moment) -> None:
         record.problem = problem
         return
     _fails(record, problem, now)
+
+
+def awaits_end(record: Record, now: Moment) -> None:
+    """The object is being deleted: it is made anew when it is gone, which is heard of."""
+    record.moves("Pending", now.wall)
+    record.problem, record.details = None, "waits until the object that is being deleted is gone"
+    record.failures, record.retry_at = 0, 0.0
 
 
 def unusable(record: Record, problem: Problem, now: datetime, *, once: bool) -> None:

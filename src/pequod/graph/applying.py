@@ -17,7 +17,7 @@ from pequod.graph.child import PRUNE, Child
 from pequod.graph.children import Children
 from pequod.graph.desired import Desired
 from pequod.graph.fields import managers, previous_managers
-from pequod.graph.model import GRAPH_LABEL
+from pequod.graph.model import GRAPH_LABEL, Ref, graph_of, released_by
 from pequod.graph.ownership import HANDOVER
 from pequod.graph.problems import conflict, explained, is_absent, is_immutable
 from pequod.graph.record import Problem
@@ -156,11 +156,12 @@ class Applier:
         metadata = found["metadata"]
         if metadata.get("deletionTimestamp"):
             raise DeletingError
-        label = (metadata.get("labels") or {}).get(GRAPH_LABEL)
-        if label == wish.graph:
+        label = graph_of(found)
+        if wish.graph in {label, released_by(found)}:
             return await self._changed(wish, metadata["uid"])
-        if not wish.adopts or (label and self._lives(label)):
-            raise RefusedError(_not_ours(wish, found, label))
+        lives = bool(label) and self._lives(label)
+        if lives or not wish.adopts:
+            raise RefusedError(not_ours(wish.desired.ref, found, lives=lives))
         try:
             return await self._adopted(wish, found)
         except FieldConflictError:
@@ -266,13 +267,15 @@ class _Answered(msgspec.Struct, frozen=True):
     metadata: _AnsweredMetadata = _AnsweredMetadata()
 
 
-def _not_ours(wish: Wish, found: Object, label: str | None) -> Problem:
+def not_ours(ref: Ref, found: Object, *, lives: bool) -> Problem:
+    """Whose an object is, and what helps: what a living graph keeps, nobody can adopt."""
+    label = graph_of(found)
     others = ", ".join(managers(found["metadata"])) or "nobody that is known"
     owner = f"belongs to another graph ({GRAPH_LABEL}={label})" if label else "is not of a graph"
-    way_out = "remove it from that graph first"
-    if not wish.adopts:
-        way_out = "remove it, remove it from that graph, or set applyPolicy.mode to Adopt"
+    way_out = "remove it, or set applyPolicy.mode to Adopt"
+    if lives:
+        way_out = "remove it from that graph first, or give the object another name"
     return Problem(
         reasons.ALREADY_EXISTS,
-        f"{wish.desired.ref} exists already and {owner}; managed by {others}: {way_out}",
+        f"{ref} exists already and {owner}; managed by {others}: {way_out}",
     )

@@ -21,7 +21,7 @@ PRUNE = "pequod.io/prune"
 GRACE = "pequod.io/prune-grace-period"
 _LONGEST_GRACE = 24 * 3600.0
 _LONGEST_MESSAGE = 200
-_MOST_CONDITIONS = 16
+_MOST_CONDITIONS = 64
 
 _decoder = msgspec.json.Decoder(dict[str, Any])
 

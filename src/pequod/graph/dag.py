@@ -24,6 +24,15 @@ def ordered(edges: Edges) -> tuple[str, ...]:
         raise CycleFoundError(tuple(reversed(error.args[1]))) from error
 
 
+def has_cycle(edges: Edges) -> bool:
+    """Whether nodes wait for each other."""
+    try:
+        ordered(edges)
+    except CycleFoundError:
+        return True
+    return False
+
+
 def levels(edges: Edges) -> dict[str, int]:
     """How many others stand one after the other before each node."""
     found: dict[str, int] = {}

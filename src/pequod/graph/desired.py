@@ -58,8 +58,10 @@ def reference(object_: Mapping[str, Any], kind: Kind, namespace: str) -> Ref:
     return Ref(kind.group, kind.kind, named or namespace, metadata["name"])
 
 
-def desired(object_: Mapping[str, Any], kind: Kind, *, namespace: str, graph: str) -> Desired:
-    """What is sent for an object of a graph."""
+def desired(
+    object_: Mapping[str, Any], kind: Kind, *, namespace: str, graph: str, adopts: bool = False
+) -> Desired:
+    """What is sent for an object of a graph; who manages one that it adopts, is said there."""
     ref = reference(object_, kind, namespace)
     metadata = {
         name: value
@@ -67,7 +69,8 @@ def desired(object_: Mapping[str, Any], kind: Kind, *, namespace: str, graph: st
         if name in _KEPT_METADATA and value
     }
     labels = metadata.get("labels", {})
-    metadata["labels"] = {MANAGED_BY: _OURS} | labels | {GRAPH_LABEL: graph}
+    ours = {} if adopts else {MANAGED_BY: _OURS}
+    metadata["labels"] = ours | labels | {GRAPH_LABEL: graph}
     annotations = metadata.pop("annotations", {})
     # An empty map would be ours as a whole, with whatever others put into it.
     if kept := {name: value for name, value in annotations.items() if name != LAST_APPLIED}:

@@ -23,7 +23,7 @@ _DEEPEST = 64
 _KEYS = ("name", "mountPath", "containerPort", "port", "key", "type", "ip", "id", "topologyKey")
 """By which the items of a list are told apart, in the order in which they are tried."""
 _PLAIN = re.compile(r"[A-Za-z0-9_-]+")
-_NOT_INTENT = frozenset(
+NOT_INTENT = frozenset(
     {
         "creationTimestamp",
         "deletionGracePeriodSeconds",
@@ -35,6 +35,7 @@ _NOT_INTENT = frozenset(
         "uid",
     }
 )
+"""What API servers write into metadata, and nobody else says."""
 _MISSING: Any = object()
 
 
@@ -62,7 +63,7 @@ def comparable(object_: Mapping[str, Any]) -> Object:
     metadata = rest.get("metadata")
     if not isinstance(metadata, dict):
         return rest
-    kept = {name: value for name, value in metadata.items() if name not in _NOT_INTENT}
+    kept = {name: value for name, value in metadata.items() if name not in NOT_INTENT}
     labels = kept.pop("labels", None) or {}
     if others := {name: value for name, value in labels.items() if name != GRAPH_LABEL}:
         kept["labels"] = others

@@ -68,7 +68,7 @@ class Outcome:
     waiting: list[str] = field(default_factory=list)
     """Nodes that were not applied yet."""
     lacking: dict[str, str] = field(default_factory=dict)
-    """Those of them that wait for a value of another node, and which."""
+    """Those of them that wait for something else than another node, and for what."""
     wake: float | None = None
     """When to look again at the latest, by the loop's clock."""
     unwatched: tuple[str, ...] = ()
@@ -239,16 +239,22 @@ class Execution:
                 self._run.inventory.forget_uid(record.ref_id)
             self._refused(record, error.problem, digest)
         except DeletingError:
-            record.details = "waits until the object that is being deleted is gone"
             self._run.inventory.forget_uid(record.ref_id)
-            going = Problem(reasons.CONFLICT, record.details, transient=True)
-            self._refused(record, going, digest)
+            self._await_end(member, record, digest)
         except FencedError:
             raise
         except Exception as error:  # noqa: BLE001 -- one node's failure is nobody else's
             _log.warning("node failed", node=member.node.id, error=type(error).__name__)
             problem = explained(error, member.ref, sensitive=member.sensitive)
             self._refused(record, problem, digest)
+
+    def _await_end(self, member: Member, record: Record, digest: str) -> None:
+        """Make an object anew when it is gone; of one that is not ours nobody tells us that."""
+        if self._view.get(member) is not None:
+            advance.awaits_end(record, _now())
+            return
+        text = f"{member.ref} is being deleted: it is made anew when it is gone"
+        self._refused(record, Problem(reasons.CONFLICT, text, transient=True), digest)
 
     async def _apply(self, member: Member, record: Record, decision: Decision, digest: str) -> None:
         inventory, clock = self._run.inventory, _now().clock
@@ -383,7 +389,7 @@ class Execution:
                     outcome.unhealthy[id_] = record.problem
                 case _:
                     outcome.waiting.append(id_)
-                    if record.filled is not None and record.filled.lacks:
+                    if record.details and not self._lacks[id_]:
                         outcome.lacking[id_] = record.details
         outcome.wake = min(self._wakes, default=None)
         return outcome

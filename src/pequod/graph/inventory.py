@@ -4,8 +4,9 @@ It is widened and stored before the first apply, and narrowed after the last pru
 any two writes finds everything in it that may exist.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -22,6 +23,32 @@ class Intent:
     node: str
     level: int
     deletion_policy: DeletionPolicy | None = None
+
+
+def is_left(own: DeletionPolicy | None, graph: DeletionPolicy) -> bool:
+    """Whether an object outlives its node, by what the node and the graph say."""
+    return (own or graph) == "Orphan"
+
+
+def unseen(
+    entries: Iterable[InventoryEntry], nodes: Mapping[str, Mapping[str, Any]]
+) -> frozenset[str]:
+    """The entries that belong to nodes of which only the objects' names are known, by their ids.
+
+    Their kinds are not served, or they cannot be used as they are: they are wanted all the same.
+    """
+    names = {_name_of(object_) for object_ in nodes.values()}
+    return frozenset(
+        entry.id
+        for entry in entries
+        if entry.node in nodes or Ref.of(entry.id)._replace(namespace="") in names
+    )
+
+
+def _name_of(object_: Mapping[str, Any]) -> Ref:
+    """What is known of an object before its kind is."""
+    group = str(object_["apiVersion"]).rpartition("/")[0]
+    return Ref(group, str(object_["kind"]), "", str(object_["metadata"]["name"]))
 
 
 class Inventory:

@@ -15,10 +15,13 @@ import msgspec
 
 from pequod.api.graph import MAX_NODES, Node
 from pequod.graph import values
-from pequod.graph.dag import CycleFoundError, levels, ordered, reversed_edges
+from pequod.graph.dag import CycleFoundError, has_cycle, levels, ordered, reversed_edges
+from pequod.graph.foundations import foundations
 from pequod.graph.values import Template
 
 GRAPH_LABEL = "pequod.io/graph"
+RELEASED = "pequod.io/released-by"
+"""The graph that has let go of an object: nobody's, but that one may take it back."""
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 MANAGED_BY = "app.kubernetes.io/managed-by"
 
@@ -64,6 +67,18 @@ class Ref(NamedTuple):
         return f"{self.kind}/{place}{self.name}"
 
 
+def graph_of(live: Mapping[str, Any]) -> str:
+    """The UID of the graph that an object says it belongs to."""
+    return str((live["metadata"].get("labels") or {}).get(GRAPH_LABEL) or "")
+
+
+def released_by(live: Mapping[str, Any]) -> str:
+    """The UID of the graph that has let go of an object, if it is nobody's since then."""
+    if graph_of(live):
+        return ""
+    return str((live["metadata"].get("annotations") or {}).get(RELEASED) or "")
+
+
 class InvalidGraphError(ValueError):
     """A graph that cannot be executed, and everything that is wrong with it."""
 
@@ -86,7 +101,7 @@ class Plan:
     """Bytes that the nodes take."""
     warnings: tuple[str, ...] = ()
     edges: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """Each node, and those that it depends on: that it names, or takes values from."""
+    """Each node, and those that it depends on: named, taken values from, or stood upon."""
     templates: Mapping[str, Template] = field(default_factory=dict)
     """Where values of others stand in the objects of nodes, for those that have such places."""
 
@@ -110,7 +125,7 @@ def checked(nodes: Sequence[Node]) -> Plan:
     problems += values.problems(nodes, templates)
     size = len(msgspec.json.encode(nodes))
     problems += _sizes(nodes, size)
-    edges = {node.id: _needed(node, templates.get(node.id)) for node in nodes}
+    edges = _edges(nodes, templates)
     order: tuple[str, ...] = ()
     try:
         order = ordered(edges)
@@ -133,11 +148,23 @@ def checked(nodes: Sequence[Node]) -> Plan:
     )
 
 
-def _needed(node: Node, template: Template | None) -> tuple[str, ...]:
+def _edges(nodes: Sequence[Node], templates: Mapping[str, Template]) -> dict[str, tuple[str, ...]]:
+    """Who depends on whom; what nobody has said does not count where it leads in a circle."""
+    for grounds in (foundations(nodes), {}):
+        edges = {
+            node.id: _needed(node, templates.get(node.id), grounds.get(node.id, ()))
+            for node in nodes
+        }
+        if not grounds or not has_cycle(edges):
+            break
+    return edges
+
+
+def _needed(node: Node, template: Template | None, grounds: tuple[str, ...]) -> tuple[str, ...]:
     """Those that a node depends on; that it takes values from itself is told as such."""
     sources = template.sources if template is not None else ()
     others = (id_ for id_ in sources if id_ != node.id)
-    return tuple(dict.fromkeys((*node.depends_on, *others)))
+    return tuple(dict.fromkeys((*node.depends_on, *others, *grounds)))
 
 
 def _ids(nodes: Sequence[Node]) -> Iterator[str]:

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from pequod.api.graph import Node
 from pequod.base.flights import Flights
+from pequod.base.logs import one_line
 from pequod.evaluator.answers import CelAnswer
 from pequod.graph import podfailures
 from pequod.graph.child import Child
@@ -17,6 +18,9 @@ from pequod.kube.kinds import PODS, Kind
 from pequod.kube.objects import Object
 
 _MOST_PODS = 20
+_LONGEST = 300
+_NO_EXPRESSION = "ERROR: <input>:"
+"""How CEL begins what it says of an expression that it cannot even read."""
 _MOST_KEPT = 32
 """Objects that are kept for those who ask for them later in the same pass."""
 _WITH_PODS = frozenset(
@@ -154,9 +158,13 @@ class Probes:
 
 def _readiness(expression: str, answer: CelAnswer, *, hidden: bool) -> Readiness:
     if answer.failure is not None:
+        message = one_line(answer.failure.message, _LONGEST)
+        if message.startswith(_NO_EXPRESSION):
+            detail = f"{expression} is no CEL expression ({message}): mend it in readyWhen"
+            return Readiness(ready=False, failed=True, detail=detail)
         # A field that is not there yet is the usual reason, and may come. What CEL says about it
         # may hold values.
-        said = "it cannot be evaluated; values are not shown" if hidden else answer.failure.message
+        said = "it cannot be evaluated; values are not shown" if hidden else message
         return Readiness(ready=False, detail=f"{expression}: {said}")
     if answer.value is True:
         return READY

@@ -4,6 +4,7 @@ import re
 
 from pequod.api import reasons
 from pequod.base.logs import one_line
+from pequod.graph.misread import misread
 from pequod.graph.model import Ref
 from pequod.graph.record import LONGEST_TEXT, Problem
 from pequod.kube.errors import (
@@ -24,21 +25,23 @@ from pequod.kube.errors import (
 
 _IMMUTABLE = re.compile(
     r"immutable|may not change fields other than|updates to \w+ spec for fields other than"
-    r"|may not change once set|may not be changed in an update|cannot change roleRef"
-    r"|updates to \w+ are forbidden",
+    r"|may not change once set|cannot change roleRef|updates to \w+ are forbidden"
+    r"|(cannot|can't|can not|may not|must not) be (changed|modified|updated)|self == oldSelf",
     re.IGNORECASE,
 )
 _OUR_MISTAKE = ("failed to create typed patch object", "failed to convert new object")
 """How an API server begins its answer of code 500 to an object that it cannot even read."""
+_SHORT = 200
+"""What an API server may say where what to do about it has to be said as well."""
 _UID_MISMATCH = "uid mismatch"
 _DIFFERENCE = re.compile(r"\\n@@.*")
 """A comparison of whole specs, as it looks where it was put on one line."""
 
 
 def is_immutable(error: KubeError) -> bool:
-    """Whether an apply failed because a field cannot be changed."""
+    """Whether an apply failed because a field cannot be changed; policies name no field."""
     return isinstance(error, InvalidError) and any(
-        _IMMUTABLE.search(cause.message) for cause in error.causes
+        cause.field and _IMMUTABLE.search(cause.message) for cause in error.causes
     )
 
 
@@ -86,16 +89,21 @@ def _other(error: KubeError, ref: Ref, *, sensitive: bool) -> Problem:
     return Problem(error.reason, f"{ref}: {text}")
 
 
-def conflict(error: FieldConflictError, ref: Ref, *, fought: bool = False) -> Problem:
-    """Who has the fields that an apply wanted, and what can be done about it."""
+def holders(error: FieldConflictError) -> str:
+    """Who has the fields that an apply wanted, and which these are."""
     by_manager: dict[str, list[str]] = {}
     for one in error.conflicts:
         by_manager.setdefault(one.manager, []).append(one.field)
-    who = "; ".join(
+    return "; ".join(
         f"{manager} manages {', '.join(fields[:5])}"
         + (f" and {len(fields) - 5} more" if len(fields) > 5 else "")
         for manager, fields in by_manager.items()
     )
+
+
+def conflict(error: FieldConflictError, ref: Ref, *, fought: bool = False) -> Problem:
+    """Who has the fields that an apply wanted, and what can be done about it."""
+    who = holders(error)
     if fought:
         return Problem(
             reasons.OWNERSHIP_CONFLICT,
@@ -112,7 +120,7 @@ def conflict(error: FieldConflictError, ref: Ref, *, fought: bool = False) -> Pr
 def immutable(error: ApiError, ref: Ref, *, sensitive: bool) -> Problem:
     """Which field cannot change, and what would help."""
     fields = ", ".join(dict.fromkeys(cause.field for cause in error.causes if cause.field))
-    said = "" if sensitive else f" ({_said(error, sensitive=False)})"
+    said = "" if sensitive else f" ({one_line(_said(error, sensitive=False), _SHORT)})"
     return Problem(
         reasons.IMMUTABLE,
         f"{ref}: {fields or 'a field'} cannot be changed{said}: change it back, give the object "
@@ -135,7 +143,8 @@ def _refusal(error: ApiError, ref: Ref, *, sensitive: bool) -> Problem:
 def _trouble(error: ServerError, ref: Ref, *, sensitive: bool) -> Problem:
     text = _said(error, sensitive=sensitive)
     if error.status.message.startswith(_OUR_MISTAKE):
-        return Problem(reasons.INVALID, f"{ref}: {text}")
+        wrong = misread(error.status.message, sensitive=sensitive)
+        return Problem(reasons.INVALID, f"{ref}: {wrong or text}")
     return Problem(error.reason, f"{ref}: {text}; it is tried again", transient=True)
 
 

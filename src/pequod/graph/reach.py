@@ -5,11 +5,13 @@ reaches into the operator's namespace from outside.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from pequod.api import reasons
 from pequod.api.graph import Node
 from pequod.graph.desired import Desired
+from pequod.graph.record import Problem
 from pequod.kube.kinds import Kind
 
 IdentityMode = Literal["confined", "impersonate", "trusted"]
@@ -69,6 +71,28 @@ class Reach:
         The object has to wait for it: an account of that name may be somebody else's until then.
         """
         return self.accounts.get(_account(wanted.body, wanted.kind), "") if self.confined else ""
+
+    def against_joining(self, found: Desired, *, mirrored: bool = False) -> Problem | None:
+        """Why an object that exists must not become a graph's of the operator's own account.
+
+        What an object already is reaches as far as what a node makes of it. Pods that run as an
+        account take its being a node for the proof that the graph has made it.
+        """
+        if not self.confined:
+            return None
+        ref = found.ref
+        if (ref.group, ref.kind) == ("", "ServiceAccount"):
+            text = (
+                f"{ref} exists already and may hold rights that the graph does not have: give the "
+                "node another name, or name a serviceAccountName that may adopt it"
+            )
+            return Problem(reasons.OUT_OF_REACH, text)
+        if mirrored:
+            return None
+        # It runs already: as an account that is not the graph's, whoever makes one of that name.
+        for text in replace(self, accounts={}).problems(found):
+            return Problem(reasons.OUT_OF_REACH, text)
+        return None
 
     def _confined(self, wanted: Desired) -> Iterator[str]:
         ref, kind = wanted.ref, wanted.kind

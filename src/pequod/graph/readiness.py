@@ -40,16 +40,19 @@ def judged(
     predicates: Sequence[ReadyWhen], child: Child, answers: Answers, *, waited: float
 ) -> Readiness:
     """Whether an object that was applied `waited` seconds ago is ready."""
-    for predicate in predicates or DEFAULT:
-        verdict = _holds(predicate, child, answers)
-        if verdict.ready:
-            continue
-        limit = seconds(predicate.timeout)
-        if verdict.failed or waited < limit:
-            return verdict
-        detail = f"not ready within {words(limit)}: {verdict.detail}"
-        return Readiness(ready=False, failed=True, detail=detail)
-    return READY
+    verdicts = [_in_time(one, _holds(one, child, answers), waited) for one in predicates or DEFAULT]
+    missing = [verdict for verdict in verdicts if not verdict.ready]
+    failed = [verdict for verdict in missing if verdict.failed]
+    return next(iter((*failed, *missing)), READY)
+
+
+def _in_time(predicate: ReadyWhen, verdict: Readiness, waited: float) -> Readiness:
+    """The same, or that it has taken too long."""
+    limit = seconds(predicate.timeout)
+    if verdict.ready or verdict.failed or waited < limit:
+        return verdict
+    detail = f"not ready within {words(limit)}: {verdict.detail}"
+    return Readiness(ready=False, failed=True, detail=detail)
 
 
 def deadline(predicates: Sequence[ReadyWhen], waited: float) -> float:

@@ -164,6 +164,11 @@ class Record:
         return news
 
     @property
+    def is_settled(self) -> bool:
+        """Whether nobody has to wait for it."""
+        return self.phase == "Ready" or (self.phase == "Adopted" and self.current)
+
+    @property
     def apply_failed(self) -> bool:
         """Whether the last try to apply it failed."""
         return self.problem is not None and self.problem.applying

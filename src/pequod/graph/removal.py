@@ -13,17 +13,19 @@ from pequod.api.graph import InventoryEntry
 from pequod.graph.applying import is_gone
 from pequod.graph.child import Child
 from pequod.graph.children import Children
-from pequod.graph.model import GRAPH_LABEL, Plan, Ref
+from pequod.graph.model import GRAPH_LABEL, RELEASED, Plan, Ref
 from pequod.graph.prune import WORKLOADS, Order
 from pequod.graph.run import Run
 from pequod.kube.client import Client, Exactly
 from pequod.kube.errors import ConflictError, FencedError, KubeError, NotFoundError
 from pequod.kube.kinds import Kind
-from pequod.kube.objects import Named
+from pequod.kube.objects import Named, Object
 
 AT_ONCE = 16
 POLL = 10.0
 """Seconds after which something is looked at again that is on its way out."""
+SOON = 1.0
+"""Seconds after which it is looked again what another graph means to do."""
 _OWN_FINALIZERS = frozenset({"foregroundDeletion", "orphan"})
 """Finalizers of the garbage collector: part of the deletion that we asked for."""
 
@@ -41,7 +43,11 @@ class Doomed:
     watched: bool = False
     """Whether its absence is known from a watch."""
     heir: str = ""
-    """UID of another graph that asks for the object."""
+    """UID of another graph that asks for the object, and means to make it."""
+    suitor: str = ""
+    """Another graph that asks for it, and of which it is not known yet whether it means to."""
+    unlabel: bool = True
+    """Whether it loses the graph's label when it is let go: that of a graph that lives on."""
 
 
 @dataclass(slots=True)
@@ -123,8 +129,10 @@ class Removal:
     async def _taken_away(self, doomed: Doomed) -> bool:
         if doomed.kind is None:
             return self._gone(doomed)
-        if doomed.orphan:
-            return self._let_go(doomed)
+        if doomed.suitor:
+            return self._courted(doomed)
+        if doomed.orphan and not doomed.heir:
+            return await self._orphaned(doomed, doomed.kind)
         child = doomed.child
         if child is None:
             if doomed.watched and doomed.entry.id in self._run.going:
@@ -141,7 +149,7 @@ class Removal:
             over = await self._is_over(doomed, kind, child)
             return self._gone(doomed) if over else self._going(doomed, child)
         if child.protected and not doomed.heir:
-            return self._let_go(doomed)
+            return await self._let_go(doomed, kind, child)
         if self._in_grace(doomed, child):
             return False
         await self._confirm_once()
@@ -170,10 +178,28 @@ class Removal:
         self._run.inventory.learn(doomed.entry.id, child.metadata.uid)
         return child
 
-    def _let_go(self, doomed: Doomed) -> bool:
+    async def _orphaned(self, doomed: Doomed, kind: Kind) -> bool:
+        """Leave an object to whoever wants it; what no watch shows is looked for."""
+        child = doomed.child
+        if child is None and doomed.unlabel and not doomed.watched:
+            child = await self._looked_at(doomed, kind)
+        return await self._let_go(doomed, kind, child)
+
+    async def _let_go(self, doomed: Doomed, kind: Kind, child: Child | None) -> bool:
+        """Leave an object behind, without the label of a graph that lives on without it."""
+        if doomed.unlabel and child is not None and not child.deleting:
+            await self._confirm_once()
+            released = {RELEASED: self._run.graph}
+            await self._relabel(doomed, kind, child.metadata.uid, None, annotations=released)
         self.removed.orphaned.append(doomed.ref)
         self._run.inventory.drop(doomed.entry.id)
         return True
+
+    def _courted(self, doomed: Doomed) -> bool:
+        """Wait until it is known whether another graph means to have an object."""
+        self.removed.going[doomed.ref] = f"asked for by ResourceGraph {doomed.suitor} as well"
+        self._wake_at(asyncio.get_running_loop().time() + SOON)
+        return False
 
     async def _delete(self, doomed: Doomed, kind: Kind, child: Child) -> bool:
         ref, uid = doomed.ref, child.metadata.uid
@@ -233,17 +259,25 @@ class Removal:
 
     async def _hand_over(self, doomed: Doomed, kind: Kind, uid: str) -> None:
         """Let another graph have an object: from now on it carries that one's label."""
+        if not await self._relabel(doomed, kind, uid, doomed.heir):
+            self._gone(doomed)
+            return
+        self._run.inventory.drop(doomed.entry.id)
+        self.removed.handed_over.append(doomed.ref)
+
+    async def _relabel(
+        self, doomed: Doomed, kind: Kind, uid: str, graph: str | None, **more: Object
+    ) -> bool:
+        """Say whose an object is from now on; whether it was still there."""
         ref = doomed.ref
-        patch = {"metadata": {"uid": uid, "labels": {GRAPH_LABEL: doomed.heir}}}
+        patch = {"metadata": {"uid": uid, "labels": {GRAPH_LABEL: graph}, **more}}
         try:
             await self._client.patch(kind, ref.name, patch, namespace=ref.namespace or None)
         except (NotFoundError, ConflictError) as error:
             if isinstance(error, ConflictError) and await self._is_there(kind, ref, uid):
                 raise
-            self._gone(doomed)
-            return
-        self._run.inventory.drop(doomed.entry.id)
-        self.removed.handed_over.append(ref)
+            return False
+        return True
 
     def _gone(self, doomed: Doomed, *, deleted: bool = True) -> bool:
         self._run.inventory.drop(doomed.entry.id)

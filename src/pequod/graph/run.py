@@ -11,6 +11,9 @@ from pequod.graph.inventory import Inventory
 from pequod.graph.model import Plan, Ref, checked
 from pequod.graph.record import Record, restored
 
+PACE = 0.25
+"""Seconds between two statuses of a graph that moves, at least."""
+
 
 @dataclass(frozen=True, slots=True)
 class Polled:
@@ -89,7 +92,7 @@ class Run:
     going: set[str] = field(default_factory=set)
     """Objects that were seen on their way out."""
     ending: bool = False
-    """Whether the graph was seen to be deleted by a read of ours: that cannot be taken back."""
+    """Whether an answer has shown that the graph is being deleted: that cannot be taken back."""
     untold: Untold = field(default_factory=Untold)
     """What was done and not yet told."""
     polled: dict[str, Polled] = field(default_factory=dict)
@@ -101,11 +104,20 @@ class Run:
     judged: dict[str, Judged] = field(default_factory=dict)
     """What was found out about each node of this generation."""
     before: int = 0
-    """How many objects there were when the plan was made: before what it changes."""
+    """How many objects there were before the change that has left some over, or are by now."""
+    leftover: bool = False
+    """Whether objects are there that no node asks for any more."""
+    braked: bool = False
+    """Whether the stored status says that somebody has to agree to a prune.
+
+    How many objects there were before that change is not known any more.
+    """
     refused_since: float | None = None
     """Since when nothing may be deleted any more, by the loop's clock."""
     unknown_since: dict[str, float] = field(default_factory=dict)
     """Since when the kind of an object is not served any more, by the loop's clock."""
+    unserved: dict[str, float] = field(default_factory=dict)
+    """Since when a node waits for nothing but its kind to be served, by the loop's clock."""
     _plan: tuple[int, Plan] | None = None
 
     def plan(self, generation: int, nodes: tuple[Node, ...]) -> Plan:
@@ -115,12 +127,29 @@ class Run:
             self._plan = (generation, made.over(()))
             self.records = {id_: self.records.get(id_) or Record() for id_ in made.order}
             for record in self.records.values():
-                # Whatever has failed, or was filled in, may be what was changed.
-                record.retry_at, record.filled = 0.0, None
+                # Whatever was filled in may be what was changed.
+                record.filled = None
+            self.try_again()
             self.judged.clear()
-            self.before = sum(1 for entry in self.inventory if entry.uid)
+            there = sum(1 for entry in self.inventory if entry.uid)
+            self.before = min(self.before, there) if self.leftover else there
             return made
         return self._plan[1].over(nodes)
+
+    def try_again(self) -> None:
+        """Let nothing that has failed wait any longer: somebody may have mended it."""
+        for record in self.records.values():
+            record.retry_at, record.failures = 0.0, 0
+
+    def left_over(self, stale: Iterable[InventoryEntry]) -> None:
+        """Know what no node asks for; what came back is not on its way out any more."""
+        ids = {entry.id for entry in stale}
+        self.leftover = bool(ids)
+        self.braked &= self.leftover
+        self.going &= ids
+        for times in (self.stale_since, self.look_at, self.unknown_since):
+            for id_ in times.keys() - ids:
+                del times[id_]
 
     @property
     def generation(self) -> int:
@@ -131,6 +160,11 @@ class Run:
     def kib(self) -> float:
         """How large the graph is, about: spec and status."""
         return (self._plan[1].size if self._plan else 0) / 1024 + 0.35 * len(self.inventory)
+
+    @property
+    def pace(self) -> float:
+        """Seconds between two statuses while it moves: large ones are worth their bytes less."""
+        return max(PACE, 0.01 * self.kib)
 
     def record(self, node: str, ref_id: str) -> Record:
         """The record of a node; a new one when it has become another object."""

@@ -138,6 +138,7 @@ class Cache(Generic[T]):
         self._removed_by_us: set[str] = set()
         self._writing: dict[Key, tuple[int, T | Unreadable | None]] = {}
         self._answers: dict[Key, str] = {}
+        self._certain: dict[Key, str] = {}
         self._synced = False
         self._news = asyncio.Event()
         """Set when the first list is complete, or fails."""
@@ -204,8 +205,11 @@ class Cache(Generic[T]):
             async for event in events:
                 self._take(event)
 
-    def observe(self, answer: bytes) -> T:
-        """Take in an answer of the API server, which may be newer than what the watch has told."""
+    def observe(self, answer: bytes, *, certain: bool = False) -> T:
+        """Take in an answer of the API server, which may be newer than what the watch has told.
+
+        It may be remembered as `certain`, for whoever does not rely on a watch alone.
+        """
         value = self._decode(answer)
         key = _key(value)
         before = self._entries.get(key)
@@ -216,7 +220,14 @@ class Cache(Generic[T]):
             if self._listed is not None:
                 self._written.add(key)
             self._store(Change(key, before, value))
+        known = self._entries.get(key)
+        if certain and known is not None and _same(known, value):
+            self._certain[key] = value.metadata.resource_version
         return value
+
+    def is_certain(self, key: Key, version: str) -> bool:
+        """Whether the API server has answered us with that version of an object."""
+        return self._certain.get(key) == version
 
     @contextmanager
     def writing(self, key: Key) -> Iterator[None]:
@@ -373,6 +384,7 @@ class Cache(Generic[T]):
 
     def _drop(self, key: Key, before: T | Unreadable) -> None:
         del self._entries[key]
+        self._certain.pop(key, None)
         change: Change[T] = Change(key, before, None)
         self._reindex(change)
         self._tell(change)

@@ -47,6 +47,24 @@ class Described(msgspec.Struct, frozen=True):
     metadata: ObjectMeta
 
 
+class Secret(msgspec.Struct, frozen=True):
+    """A Secret with its content, decoded; only its name is ever shown."""
+
+    metadata: Metadata
+    data: dict[str, bytes] | None = None
+
+    def __repr__(self) -> str:
+        return f"Secret({self.metadata.namespace}/{self.metadata.name})"
+
+    def __rich_repr__(self) -> list[tuple[str, Any]]:
+        return [("metadata", self.metadata)]
+
+    @property
+    def content(self) -> Mapping[str, bytes]:
+        """What it holds, by key."""
+        return self.data or {}
+
+
 def version_number(resource_version: str) -> int | None:
     """A resource version as a number, or None where an API server has versions of another kind.
 

@@ -39,6 +39,12 @@ from pequod.kube.errors import (
 _USER_AGENT = "pequod"
 _READ_BUFFER = 2**18
 _READS = frozenset({"GET", "HEAD"})
+_LATELY = 16
+"""Requests that count when it is asked how long one takes."""
+_SLOW = 1.0
+"""Seconds after which it does not matter how long one took: it is one among others."""
+_PAST = 30.0
+"""Seconds after which it does not matter any more how long requests took."""
 
 _requests = Counter(
     "pequod_api_requests_total",
@@ -179,11 +185,25 @@ class Transport:
         )
         self._flying = _in_flight.labels(name)
         self._counters: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
+        self._takes = 0.0
+        self._taken_at = 0.0
 
     async def send(self, request: Request) -> bytes:
         """Send a request and return the answer's body; everything but success is an error."""
+        clock = asyncio.get_running_loop().time
+        began = clock()
         with span(request.verb or request.method, resource=request.resource):
-            return await self._until_taken(request)
+            answer = await self._until_taken(request)
+        now, known = clock(), self.takes
+        self._takes = known + (min(now - began, _SLOW) - known) / _LATELY
+        self._taken_at = now
+        return answer
+
+    @property
+    def takes(self) -> float:
+        """Seconds that requests have taken lately, with their wait for a slot."""
+        now = asyncio.get_running_loop().time()
+        return self._takes if now - self._taken_at < _PAST else 0.0
 
     async def _until_taken(self, request: Request) -> bytes:
         """Send a request again for as long as the server asks for patience, within reason."""

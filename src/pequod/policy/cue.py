@@ -14,6 +14,9 @@ from pequod.policy.rulings import (
     require_allowed,
 )
 
+_MOST_TOLD = 5
+"""Problems that one message lists."""
+
 
 async def judged(
     evaluator: Evaluator,
@@ -31,8 +34,14 @@ async def judged(
         try:
             verdicts = await evaluator.policies(policies, subject, parameters=given, owner=owner)
         except ModuleError as error:
-            names = ", ".join(sorted(given))
-            raise OverrideRefusedError(
-                f"the parameters of {names} are not accepted: {error}"
-            ) from error
+            raise OverrideRefusedError(_refusal(error, given)) from error
     return findings(verdicts, overrides)
+
+
+def _refusal(error: ModuleError, given: Mapping[str, object]) -> str:
+    """Which parameters are wrong, where that is known; without them the policies were sound."""
+    wrong = [one for one in error.problems if ".parameters" in one.path]
+    if not wrong:
+        told = "; ".join([str(error), *map(str, error.problems[:_MOST_TOLD])])
+        return f"{told}: correct the parameters of {', '.join(sorted(given))} in policies"
+    return "; ".join(f"{one.path} {one.message}" for one in wrong[:_MOST_TOLD])

@@ -11,6 +11,8 @@ from pequod.api.graph import MAX_NODES, ApplyPolicy, Graph, GraphMetadata, Node,
 from pequod.evaluator.answers import Violation
 from pequod.evaluator.errors import ModuleError, OverLimitError, Problem
 from pequod.evaluator.evaluator import Evaluator, Tree
+from pequod.render.contents import unreadable
+from pequod.render.wording import in_words
 
 MAX_BYTES = 768 * 1024
 """The largest graph that can be stored."""
@@ -59,9 +61,10 @@ def graph_of(value: Mapping[str, Any]) -> Graph:
         graph = msgspec.convert(value, Graph)
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at ")
-        problems.append(Problem(message=message, path=f"graph{path.strip('`').removeprefix('$')}"))
+        place = f"graph{path.strip('`').removeprefix('$')}"
+        problems.append(Problem(message=in_words(message, place), path=place))
     if problems:
-        raise ModuleError(f"the module's graph is not valid: {problems[0]}", problems)
+        raise ModuleError("the module's graph is not valid", problems)
     return graph
 
 
@@ -75,6 +78,7 @@ def _oddities(graph: Mapping[str, Any]) -> Iterator[Problem]:
         yield from _unknown(node, Node, path)
         if isinstance(node, Mapping):
             yield from _misshapen(node.get("object"), f"{path}.object")
+            yield from unreadable(node)
             yield from _unknown(node.get("applyPolicy"), ApplyPolicy, f"{path}.applyPolicy")
             predicates = node.get("readyWhen")
             for number, one in enumerate(predicates if isinstance(predicates, list) else ()):

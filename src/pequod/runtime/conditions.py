@@ -114,8 +114,9 @@ def news(
 ) -> list[Condition]:
     """The conditions worth an event: those whose status or reason changed.
 
-    The summary is news only when no step said the same thing. An unknown never is, nor that one
-    of the quiet ones has become true, nor that something is still going on.
+    The summary is news only when no step said the same thing, now or when it failed before. An
+    unknown never is, nor that one of the quiet ones has become true, nor that something is still
+    going on.
     """
     old = {condition.type: (condition.status, condition.reason) for condition in before}
     changed = [
@@ -127,5 +128,6 @@ def news(
         and not (condition.status == "False" and condition.reason in reasons.ON_THE_WAY)
         and old.get(condition.type) != (condition.status, condition.reason)
     ]
-    told = {(c.reason, c.message) for c in changed if c.type != READY}
+    steps = [c for c in after if c.type != READY and (c in changed or c.status == "False")]
+    told = {(c.reason, c.message) for c in steps}
     return [c for c in changed if c.type != READY or (c.reason, c.message) not in told]

@@ -23,6 +23,10 @@ class Remark:
     type: Literal["Normal", "Warning"]
     reason: Reason
     note: str
+    details: str = ""
+    """More of it."""
+    along_with: str = ""
+    """UID of another object that may be about to tell the same: the details go along with that."""
 
 
 @dataclass(slots=True)
@@ -42,6 +46,8 @@ class Context:
         conditions: Conditions,
         dependencies: Dependencies,
         save: Callable[[], Awaitable[bool]],
+        *,
+        asked: bool = False,
     ) -> None:
         self.key = key
         self._conditions = conditions
@@ -51,6 +57,8 @@ class Context:
 
         Returns whether that took a write, which the API server has accepted for this very object.
         """
+        self.asked = asked
+        """Whether somebody has asked for this very pass: then nothing waits for its time."""
         self.needed: set[tuple[Kind, Key]] = set()
         """What the object has turned out to depend on."""
         self.remarks: list[Remark] = []
@@ -69,19 +77,26 @@ class Context:
             try:
                 yield step
             except Exception as error:
-                reason, message = explained(error)
-                self._conditions.mark(name, "False", reason, message)
+                self.fails(name, error)
                 raise
         self._conditions.mark(name, "True", step.reason, step.message)
+
+    def fails(self, name: str, error: Exception) -> None:
+        """Say why a step has failed, or will not be taken."""
+        reason, message = explained(error)
+        self._conditions.mark(name, "False", reason, message)
 
     def tell(
         self,
         reason: Reason,
         note: str,
         type: Literal["Normal", "Warning"] = "Normal",  # noqa: A002 -- the Event's own word
+        *,
+        details: str = "",
+        along_with: str = "",
     ) -> None:
         """Tell something about the object as an event, whatever its conditions say."""
-        self.remarks.append(Remark(type, reason, note))
+        self.remarks.append(Remark(type, reason, note, details, along_with))
 
     async def observed(self, kind: Kind, key: Key) -> Named | None:
         """The metadata of an object that this one refers to; its changes wake this one."""

@@ -20,6 +20,7 @@ import structlog
 from prometheus_client import Counter, Histogram
 
 from pequod.api import reasons
+from pequod.api.meta import Resource
 from pequod.base.backoff import Backoff, spread
 from pequod.base.tasks import end
 from pequod.base.telemetry import span
@@ -42,6 +43,10 @@ PASS_LIMIT = 300.0
 """Seconds that one pass may take; it looks and returns, so this is much."""
 RESYNC = 3600.0
 """Seconds after which every object is looked at again, whatever its reconciler says."""
+WORTH = 30
+"""How many times as long as a request takes an object on its way need not say so: where requests
+take long, everybody waits for the API server, and progress comes before news of it."""
+LONGEST_LINGER = 30.0
 PAUSED = "pequod.io/paused"
 REQUESTED = "reconcile.pequod.io/requestedAt"
 _LONGEST_REQUEST = 256
@@ -113,12 +118,12 @@ class Controller(Generic[R]):
         for name, index in reconciler.indexes.items():
             self._cache.add_index(name, index)
         self._queue: Queue[Key] = Queue(self.name, backoff)
-        self._dependencies = Dependencies(caches, self._queue.add)
+        self._dependencies = Dependencies(caches, self._woken)
         self._recorder = recorder
         self._publisher = Publisher(
             caches.client, self.kind, self._cache, recorder, quiet=reconciler.quiet
         )
-        reconciler.attach(self._queue.add, self._cache)
+        reconciler.attach(self._woken, self._cache)
         self._unreadable: dict[Key, tuple[str, str]] = {}
         """What was said about objects that cannot be read: once is enough."""
         self._conflicts: dict[Key, int] = {}
@@ -127,6 +132,8 @@ class Controller(Generic[R]):
         """When the status of an object was last written."""
         self._unsaid: dict[Key, float] = {}
         """Since when an object has been on its way without having said so."""
+        self._going: set[Key] = set()
+        """Objects that wait for something that is going on."""
         self._stopping = False
 
     @property
@@ -164,6 +171,7 @@ class Controller(Generic[R]):
             self._conflicts.clear()
             self._published.clear()
             self._unsaid.clear()
+            self._going.clear()
             self._reconciler.reset()
 
     async def drain(self, within: float) -> None:
@@ -179,10 +187,14 @@ class Controller(Generic[R]):
 
             def changed(change: Change[Any], trigger: Any = trigger) -> None:  # noqa: ANN401
                 for key in trigger.keys(change, self._cache.by):
-                    self._queue.add(key)
+                    self._woken(key)
 
             stops.append(share.cache.listen(changed))
         return stops
+
+    def _woken(self, key: Key) -> None:
+        """Something has happened that concerns an object."""
+        self._queue.add(key, Priority.GOING if key in self._going else Priority.CHANGE)
 
     def _changed(self, change: Change[R]) -> None:
         if not change.ours:
@@ -277,13 +289,13 @@ class Controller(Generic[R]):
         self._dependencies.settle(key, context.needed)
         object_.status.observed_generation = found.metadata.generation
         object_.status.last_handled_reconcile_at = (
-            found.metadata.annotations.get(REQUESTED, "")[:_LONGEST_REQUEST]
-            or object_.status.last_handled_reconcile_at
+            _request(found) or object_.status.last_handled_reconcile_at
         )
         return await self._told(key, work, settled, context, outcome)
 
     def _context(self, key: Key, work: "_Pass[R]", settled: Conditions) -> Context:
         async def save() -> bool:
+            work.object.status.conditions = settled.result()
             try:
                 published = await self._publish(key, work.found, work.object)
             except ConflictError as error:
@@ -294,7 +306,7 @@ class Controller(Generic[R]):
             work.found = stored
             return published == "written"
 
-        return Context(key, settled, self._dependencies, save)
+        return Context(key, settled, self._dependencies, save, asked=_is_asked(work.found))
 
     async def _told(
         self,
@@ -324,8 +336,16 @@ class Controller(Generic[R]):
         now = asyncio.get_running_loop().time()
         due = self._published.get(key, 0.0) + pace
         if outcome.on_the_way:
-            due = max(due, self._unsaid.setdefault(key, now) + self._reconciler.linger)
+            due = max(due, self._unsaid.setdefault(key, now) + self._linger)
         return due - now
+
+    @property
+    def _linger(self) -> float:
+        """Seconds for which what is on its way need not say so."""
+        if not self._reconciler.patient:
+            return self._reconciler.linger
+        busy = min(WORTH * self.client.transport.takes, LONGEST_LINGER)
+        return max(self._reconciler.linger, busy)
 
     async def _bounded(self, work: Awaitable[Result | None]) -> Result:
         """Do some work within the time of a pass."""
@@ -404,6 +424,10 @@ class Controller(Generic[R]):
         return published
 
     def _schedule(self, key: Key, outcome: Outcome) -> None:
+        if outcome.on_the_way:
+            self._going.add(key)
+        else:
+            self._going.discard(key)
         if outcome.result == "error":
             if outcome.after is None:
                 self._queue.retry(key)
@@ -431,6 +455,7 @@ class Controller(Generic[R]):
         self._conflicts.pop(key, None)
         self._published.pop(key, None)
         self._unsaid.pop(key, None)
+        self._going.discard(key)
         self._reconciler.forget(key)
 
 
@@ -447,6 +472,17 @@ async def _synced(share: Share[Any]) -> None:
             await share.cache.until_synced(30.0)
             return
         await asyncio.sleep(1.0)
+
+
+def _request(object_: Resource[Any, Any]) -> str:
+    """What the annotation says by which somebody asks for a pass."""
+    request: str = object_.metadata.annotations.get(REQUESTED, "")
+    return request[:_LONGEST_REQUEST]
+
+
+def _is_asked(object_: Resource[Any, Any]) -> bool:
+    """Whether somebody asks for a pass that was not had yet."""
+    return _request(object_) not in {"", object_.status.last_handled_reconcile_at}
 
 
 def is_suspended(object_: Any) -> bool:  # noqa: ANN401 -- any kind

@@ -2,12 +2,12 @@
 
 Recording never waits and never fails; a worker of its own sends what there is. The same reason for
 the same object becomes one Event with a growing count, and an object that has much to tell is cut
-short.
+short. What two objects are about to tell one after the other, a graph and its source, is told once.
 """
 
 import asyncio
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import structlog
@@ -24,6 +24,8 @@ from pequod.runtime.context import Remark
 CONTROLLER = "pequod.io/operator"
 SERIES = 600.0
 """Seconds after which a repeated event is a new one."""
+HOLD = 5.0
+"""Seconds for which something waits for another object to tell the same."""
 QUIET = 60.0
 """Seconds between two updates of a count."""
 BURST = 25
@@ -49,11 +51,20 @@ class Happening:
     note: str
     distinct: bool = False
     """Whether another note makes it another happening."""
+    details: str = ""
+    """What else there is to say; it may be said by another object."""
+    along_with: str = ""
+    """UID of that object."""
+
+    @property
+    def text(self) -> str:
+        """All that there is to say."""
+        return "; ".join(part for part in (self.note, self.details) if part)
 
     @property
     def series(self) -> tuple[str, str, str, str]:
         """What makes two of them one and the same, told twice."""
-        return (self.about["uid"], self.reason, self.action, self.note if self.distinct else "")
+        return (self.about["uid"], self.reason, self.action, self.text if self.distinct else "")
 
 
 @dataclass(slots=True)
@@ -79,9 +90,35 @@ class Recorder:
         self._backlog: asyncio.Queue[Happening] = asyncio.Queue(_BACKLOG)
         self._series: dict[tuple[str, str, str, str], _Series] = {}
         self._allowances: dict[str, _Allowance] = {}
+        self._held: dict[tuple[str, str], tuple[Happening, asyncio.TimerHandle]] = {}
+        """What waits to be told along with something, by the UID and the reason of that."""
 
     def record(self, happening: Happening) -> None:
         """Tell something soon, or never if there is too much to tell."""
+        if happening.along_with:
+            self._hold(happening)
+            return
+        held = self._taken(happening.about["uid"], happening.reason)
+        self._send_soon(replace(happening, details=held.details) if held else happening)
+
+    def _hold(self, happening: Happening) -> None:
+        """Wait for whoever may be about to tell the same."""
+        place = (happening.along_with, happening.reason)
+        self._tell_alone(place)
+        timer = asyncio.get_running_loop().call_later(HOLD, self._tell_alone, place)
+        self._held[place] = (happening, timer)
+
+    def _tell_alone(self, place: tuple[str, str]) -> None:
+        if held := self._taken(*place):
+            self._send_soon(held)
+
+    def _taken(self, uid: str, reason: str) -> Happening | None:
+        held, timer = self._held.pop((uid, reason), (None, None))
+        if timer is not None:
+            timer.cancel()
+        return held
+
+    def _send_soon(self, happening: Happening) -> None:
         try:
             self._backlog.put_nowait(happening)
         except asyncio.QueueFull:
@@ -131,7 +168,7 @@ class Recorder:
                 "type": happening.type,
                 "reason": happening.reason[:128],
                 "action": happening.action,
-                "note": happening.note[:_LONGEST_NOTE],
+                "note": happening.text[:_LONGEST_NOTE],
                 "regarding": happening.about,
                 "reportingController": CONTROLLER,
                 "reportingInstance": self._instance,
@@ -185,6 +222,8 @@ def remarked(resource: Resource[Any, Any], remark: Remark) -> Happening:
         reason=remark.reason,
         action="Reconcile",
         note=remark.note,
+        details=remark.details,
+        along_with=remark.along_with,
         distinct=True,
     )
 

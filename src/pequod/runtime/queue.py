@@ -1,14 +1,15 @@
 """Which object is next: each key at most once in line, and never with two workers.
 
-A key that is added while it is being worked on is worked on again afterwards. Keys wait in two
-lines: what somebody changed comes before what is looked at again by the clock. Failures of a key
-make it wait longer each time; nobody else waits with it.
+A key that is added while it is being worked on is worked on again afterwards. Keys wait in three
+lines: what is on its way and can go on, what somebody changed, and last what is looked at again by
+the clock. Of many at once some are done early, since what was begun goes before what was not; but
+not always, so that nothing waits for ever. Failures of a key make it wait longer each time; nobody
+else waits with it.
 """
 
 import asyncio
-import heapq
-import itertools
 import time
+from collections import deque
 from enum import IntEnum
 from typing import Generic, TypeVar
 
@@ -37,10 +38,16 @@ _longest = Gauge(
 class Priority(IntEnum):
     """Who goes first."""
 
-    CHANGE = 0
+    GOING = 0
+    """What it was waiting for has happened, and it can go on."""
+    CHANGE = 1
     """Somebody changed something and may be waiting for it."""
-    RESYNC = 1
+    RESYNC = 2
     """The clock says that it is time to look again."""
+
+
+TURNS = {Priority.RESYNC: 16, Priority.CHANGE: 4}
+"""Of so many keys one is from a slower line, however many are in the faster ones."""
 
 
 class Queue(Generic[K]):
@@ -49,13 +56,13 @@ class Queue(Generic[K]):
     def __init__(self, name: str, backoff: Backoff | None = None) -> None:
         self._name = name
         self._backoff = backoff or Backoff()
-        self._ready: list[tuple[Priority, int, K]] = []
+        self._lines: dict[Priority, deque[K]] = {priority: deque() for priority in Priority}
+        self._turn = 0
         self._waiting: dict[K, tuple[Priority, float]] = {}
         self._working: dict[K, float] = {}
         self._again: dict[K, Priority] = {}
         self._delayed: dict[K, tuple[float, asyncio.TimerHandle]] = {}
         self._failures: dict[K, int] = {}
-        self._order = itertools.count()
         self._wakers: set[asyncio.Future[None]] = set()
         self._adds = _adds.labels(name)
         _depth.labels(name).set_function(lambda: len(self._waiting))
@@ -73,7 +80,7 @@ class Queue(Generic[K]):
             return
         since = known[1] if known is not None else time.monotonic()
         self._waiting[key] = (priority, since)
-        heapq.heappush(self._ready, (priority, next(self._order), key))
+        self._lines[priority].append(key)
         self._adds.inc()
         self._wake()
 
@@ -113,7 +120,7 @@ class Queue(Generic[K]):
 
     async def get(self) -> K:
         """The next key, which is the caller's alone until `done`."""
-        while not self._has_next():
+        while not self._waiting:
             waker = asyncio.get_running_loop().create_future()
             self._wakers.add(waker)
             try:
@@ -125,21 +132,25 @@ class Queue(Generic[K]):
                 raise
             finally:
                 self._wakers.discard(waker)
-        _, _, key = heapq.heappop(self._ready)
+        key = self._next()
         _, since = self._waiting.pop(key)
         _waited.labels(self._name).observe(time.monotonic() - since)
         self._working[key] = time.monotonic()
         return key
 
-    def _has_next(self) -> bool:
-        """Whether anybody is in line; entries of keys that moved to the faster line are dropped."""
-        while self._ready:
-            priority, _, key = self._ready[0]
-            known = self._waiting.get(key)
-            if known is not None and known[0] == priority:
-                return True
-            heapq.heappop(self._ready)
-        return False
+    def _next(self) -> K:
+        """Whose turn it is; there is somebody."""
+        self._turn += 1
+        slower = [line for line, turns in TURNS.items() if not self._turn % turns]
+        lines = (self._first(priority) for priority in (*slower, *Priority))
+        return next(line for line in lines if line).popleft()
+
+    def _first(self, priority: Priority) -> deque[K]:
+        """A line from whoever is next in it: keys that moved to a faster line are dropped."""
+        line = self._lines[priority]
+        while line and self._waiting.get(line[0], (None,))[0] is not priority:
+            line.popleft()
+        return line
 
     def done(self, key: K) -> None:
         """Give a key back."""
@@ -154,7 +165,8 @@ class Queue(Generic[K]):
             timer.cancel()
         for part in (self._delayed, self._waiting, self._again, self._failures):
             part.clear()
-        self._ready.clear()
+        for line in self._lines.values():
+            line.clear()
 
     @property
     def working(self) -> int:

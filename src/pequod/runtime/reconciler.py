@@ -44,6 +44,8 @@ class Reconciler(ABC, Generic[R]):
     """What else wakes objects of the kind."""
     linger: ClassVar[float] = 1.0
     """Seconds for which an object that paces its statuses need not say that it is on its way."""
+    patient: ClassVar[bool] = False
+    """Whether that may be longer where the API server is slow: only people read such statuses."""
     quiet: ClassVar[frozenset[str]] = frozenset()
     """Conditions whose becoming true is no event: the reconciler tells more than they do."""
 

@@ -23,7 +23,16 @@ from adoptions import (
     web,
 )
 from clusters import Api
-from graphs import Graphs, Object, Start, config_map, deployment, node, object_
+from graphs import (
+    Graphs,
+    Object,
+    Start,
+    config_map,
+    deployment,
+    grant_writing,
+    node,
+    object_,
+)
 from pequod.controllers.platform.identity import IdentityRules
 from pequod.kube.errors import UnreachableError
 from pequod.kube.transport import Request
@@ -346,18 +355,8 @@ async def test_rights_that_adoption_needs_are_asked_for_beforehand(
     graphs: Graphs, engine: Start, api: Api, tmp_path: Path
 ) -> None:
     kubectl_apply(graphs, tmp_path, config_map("web", a="0"))
-    accounts = f"/api/v1/namespaces/{graphs.namespace}/serviceaccounts"
-    assert api.create(accounts, {"metadata": {"name": "writer"}}).code == 201
-    rbac = f"/apis/rbac.authorization.k8s.io/v1/namespaces/{graphs.namespace}"
-    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "patch"]}]
-    role = {"metadata": {"name": "writer"}, "rules": rules}
-    assert api.create(f"{rbac}/roles", role).code == 201
-    api.kubectl(
-        *("create", "rolebinding", "writer", "--role=writer", "-n", graphs.namespace),
-        f"--serviceaccount={graphs.namespace}:writer",
-    )
     made = node("web", config_map("web", a="1"))
-    writer = {"serviceAccountName": "writer"}
+    writer = {"serviceAccountName": grant_writing(api, graphs.namespace, "configmaps")}
     graphs.create("named", made, adopt=explicit(cm("web")), **writer)
     graphs.create("selected", made, adopt=by_label(), **writer)
     async with engine() as running:

@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from graphs import Graphs, Start, config_map, deployment, node
+from graphs import Graphs, Object, Start, config_map, deployment, node, object_
 from waiting import until
 
 LABEL = "pequod.io/graph"
@@ -115,10 +115,12 @@ async def test_rule_4_a_field_that_is_removed_from_the_graph_disappears(
         await until(lambda: graphs.live("configmaps", "web")["data"] == {"a": "1"})
 
 
+@pytest.mark.parametrize("policy", ["Error", "Force"])
 async def test_rule_4_case_55_a_fight_is_reported_and_not_fought(
-    graphs: Graphs, engine: Start
+    graphs: Graphs, engine: Start, policy: str
 ) -> None:
-    graphs.create("web", node("web", config_map("web", a="ours")))
+    how = {"conflictPolicy": policy}
+    graphs.create("web", node("web", config_map("web", a="ours"), applyPolicy=how))
     async with engine() as running:
         await until(partial(graphs.is_ready, "web"))
         running.journal.clear()
@@ -199,6 +201,57 @@ async def test_an_immutable_field_is_explained_and_recreated_only_when_asked(
         after = graphs.live("apps/v1/deployments", "app")
         assert after["metadata"]["uid"] != before
         assert after["spec"]["selector"]["matchLabels"]["tier"] == "web"
+
+
+async def test_who_asks_for_a_pass_does_not_wait_for_the_next_try(
+    graphs: Graphs, engine: Start
+) -> None:
+    graphs.make("configmaps", config_map("web"))
+    graphs.create("web", node("web", config_map("web")))
+    async with engine() as running:
+        await until(lambda: graphs.reason("web", "Applied") == "AlreadyExists")
+        (run,) = running.reconciler._runs.values()
+        run.records["web"].retry_at += 1e6
+        graphs.remove("configmaps", "web")
+        asked = {"reconcile.pequod.io/requestedAt": "now"}
+        graphs.patch("web", {"metadata": {"annotations": asked}})
+        await until(partial(graphs.is_ready, "web"))
+    assert graphs.status("web")["lastHandledReconcileAt"] == "now"
+
+
+@pytest.mark.parametrize("what", ["Service", "Job"])
+async def test_what_cannot_be_changed_is_made_anew_as_soon_as_it_is_gone(
+    graphs: Graphs, engine: Start, what: str
+) -> None:
+    """However often it has failed before somebody agreed to that."""
+    plural = {"Service": "services", "Job": "batch/v1/jobs"}[what]
+    before, after = _unchangeable(what)
+    graphs.create("web", node("it", before))
+    async with engine() as running:
+        await until(lambda: graphs.find(plural, "it") is not None)
+        uid = graphs.uid(plural, "it")
+        graphs.change("web", node("it", after))
+        await until(lambda: graphs.reason("web", "Applied") == "Immutable")
+        (run,) = running.reconciler._runs.values()
+        run.records["it"].failures = 20
+        graphs.change("web", node("it", after, applyPolicy={"recreate": "OnImmutable"}))
+        await until(lambda: (graphs.find(plural, "it") or {}).get("metadata", {}).get("uid") != uid)
+        await until(lambda: graphs.find(plural, "it") is not None)
+
+
+def _unchangeable(what: str) -> tuple[Object, Object]:
+    """An object, and the same with something that cannot be changed."""
+    if what == "Service":
+        ports = [{"port": 80}]
+        headless = {"clusterIP": "None", "ports": ports}
+        before = object_("v1", "Service", "it", spec={"ports": ports})
+        return before, object_("v1", "Service", "it", spec=headless)
+    jobs = []
+    for image in ("app:1", "app:2"):
+        pod = {"containers": [{"name": "app", "image": image}], "restartPolicy": "Never"}
+        spec = {"suspend": True, "template": {"spec": pod}}
+        jobs.append(object_("batch/v1", "Job", "it", spec=spec))
+    return jobs[0], jobs[1]
 
 
 async def test_an_object_that_a_user_deletes_in_the_foreground_is_made_anew_when_it_is_gone(

@@ -131,8 +131,8 @@ async def test_impersonated_graphs_are_the_namespaces_account_and_all_denials_ar
         await until(lambda: graphs.reason("web", "Applied") == "Forbidden")
         message = graphs.message("web", "Applied")
         assert f"ServiceAccount {graphs.namespace}/default may not" in message
-        assert "create, patch configmaps" in message
-        assert "create, patch deployments.apps" in message
+        assert "create, delete, patch configmaps" in message
+        assert "create, delete, patch deployments.apps" in message
         assert not running.journal.writes()
         binding = {
             "metadata": {"name": "default-admin"},

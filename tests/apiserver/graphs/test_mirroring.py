@@ -171,6 +171,7 @@ async def test_a_graph_may_change_its_mind_about_what_it_mirrors(
         graphs.patch("shop", {"spec": {"adopt": {"strategy": "Mirror"}}})
         await until(lambda: graphs.is_ready("shop") and graphs.phase("shop", "web") == "Adopted")
         assert graphs.inventory("shop") == {}
+        assert "pequod.io/graph" not in graphs.live(DEPLOYMENTS, "web")["metadata"]["labels"]
         running.journal.clear()
         graphs.delete("shop")
         await until(lambda: not graphs.exists("shop"))

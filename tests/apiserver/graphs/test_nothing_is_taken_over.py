@@ -33,10 +33,25 @@ async def test_rule_2_an_object_of_another_graph_is_refused(graphs: Graphs, engi
         await until(partial(graphs.is_ready, "first"))
         graphs.create("second", node("web", config_map("web", a="second")))
         await until(lambda: graphs.reason("second", "Applied") == "AlreadyExists")
-        assert f"another graph ({LABEL}={first})" in graphs.message("second", "Applied")
+        message = graphs.message("second", "Applied")
+        assert f"another graph ({LABEL}={first})" in message
+        assert "remove it from that graph first, or give the object another name" in message
+        assert "Adopt" not in message, "what a living graph keeps cannot be adopted"
         graphs.delete("second")
         await until(lambda: not graphs.exists("second"))
         assert graphs.live("configmaps", "web")["data"] == {"a": "first"}
+
+
+async def test_rule_2_what_a_graph_that_is_gone_left_is_refused_and_can_be_adopted(
+    graphs: Graphs, engine: Start
+) -> None:
+    left = config_map("web", metadata={"labels": {LABEL: "of-a-graph-that-is-gone"}})
+    graphs.make("configmaps", left)
+    graphs.create("web", node("web", config_map("web")))
+    async with engine():
+        await until(lambda: graphs.reason("web", "Applied") == "AlreadyExists")
+        message = graphs.message("web", "Applied")
+        assert message.endswith("remove it, or set applyPolicy.mode to Adopt")
 
 
 async def test_rule_2_our_label_on_an_object_that_is_no_node_gives_no_right_to_it(
@@ -89,6 +104,19 @@ async def test_rule_2_mode_adopt_takes_an_object_over_and_remembers_from_whom(
     assert graphs.find("configmaps", "web") is None
 
 
+async def test_rule_2_adopting_leaves_what_others_say_about_who_manages_an_object(
+    graphs: Graphs, engine: Start
+) -> None:
+    managed = {"labels": {"app.kubernetes.io/managed-by": "Helm"}}
+    graphs.make("configmaps", config_map("web", metadata=managed, a="1"))
+    adopt = {"mode": "Adopt"}
+    graphs.create("web", node("web", config_map("web", a="1"), applyPolicy=adopt))
+    async with engine():
+        await until(partial(graphs.is_ready, "web"))
+    labels = graphs.live("configmaps", "web")["metadata"]["labels"]
+    assert labels["app.kubernetes.io/managed-by"] == "Helm"
+
+
 async def test_rule_2_adopting_does_not_take_fields_unless_by_force(
     graphs: Graphs, engine: Start
 ) -> None:
@@ -138,13 +166,27 @@ async def test_mode_create_makes_an_object_once_and_leaves_it_alone(
         assert len(running.journal.writes()) == 1
 
 
+async def test_mode_create_leaves_an_object_alone_when_only_the_id_of_its_node_changes(
+    graphs: Graphs, engine: Start
+) -> None:
+    once = {"mode": "Create", "conflictPolicy": "Force"}
+    graphs.create("web", node("one", config_map("web", a="1"), applyPolicy=once))
+    async with engine():
+        await until(partial(graphs.is_ready, "web"))
+        graphs.edit("configmaps", "web", {"data": {"a": "rotated"}})
+        graphs.change("web", node("two", config_map("web", a="1"), applyPolicy=once))
+        await until(partial(graphs.is_ready, "web"))
+    assert graphs.live("configmaps", "web")["data"] == {"a": "rotated"}
+
+
 async def test_mode_observe_never_writes_and_waits_for_others(
     graphs: Graphs, engine: Start
 ) -> None:
     theirs = node("theirs", config_map("theirs"), applyPolicy={"mode": "Observe"})
     graphs.create("web", theirs, node("ours", config_map("ours"), dependsOn=["theirs"]))
     async with engine() as running:
-        await until(lambda: graphs.phase("web", "ours") == "Pending")
+        await until(lambda: "theirs waits for somebody to create it" in graphs.message("web"))
+        assert graphs.phase("web", "ours") == "Pending"
         assert graphs.find("configmaps", "ours") is None
         assert not running.journal.writes()
     made = graphs.make("configmaps", config_map("theirs", data="x"))

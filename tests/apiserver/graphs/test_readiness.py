@@ -104,6 +104,23 @@ async def test_cel_is_evaluated_over_the_live_object_as_the_tenant_sees_it(
         assert all(one.user.endswith(":tenant") for one in reads)
 
 
+async def test_what_is_no_expression_is_not_waited_for(graphs: Graphs, engine: Start) -> None:
+    wrong = [{"type": "CEL", "expression": "self.data.a ==== '1'"}]
+    unknown = [{"type": "CEL", "expression": "foo.bar == 1"}]
+    graphs.create(
+        "web",
+        node("a", config_map("a"), readyWhen=wrong),
+        node("b", config_map("b"), readyWhen=unknown),
+    )
+    async with evaluating() as cel, engine(cel=cel):
+        await until(lambda: graphs.reason("web", "Healthy") == "NotHealthy")
+        await until(lambda: {graphs.phase("web", id_) for id_ in "ab"} == {"Error"})
+        message = graphs.message("web", "Healthy")
+    assert "is no CEL expression" in message
+    assert "mend it in readyWhen" in message
+    assert "\n" not in message
+
+
 async def test_a_graph_in_a_circle_is_refused_before_anything_is_written(
     graphs: Graphs, engine: Start
 ) -> None:

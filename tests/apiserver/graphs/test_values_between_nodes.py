@@ -9,10 +9,18 @@ import pytest
 
 from clusters import Api
 from evaluators import evaluating
-from graphs import TENANT, Graphs, Start, config_map, deployment, node, object_
+from graphs import (
+    TENANT,
+    Graphs,
+    Start,
+    config_map,
+    deployment,
+    grant_writing,
+    node,
+    object_,
+)
 from waiting import until
 
-RBAC = "rbac.authorization.k8s.io"
 DB = node("my-db", config_map("db"))
 
 
@@ -184,7 +192,7 @@ async def test_what_is_made_once_keeps_the_values_of_that_time(
     app = node("app", config_map("app", x="${nodes.my-db.data.host}"), applyPolicy=create)
     graphs.create("web", DB, app)
     async with evaluating() as cel, engine(cel=cel) as running:
-        await until(lambda: graphs.phase("web", "app") == "Pending")
+        await until(lambda: graphs.phase("web", "my-db") == "Ready")
         graphs.edit("configmaps", "db", {"data": {"host": "here"}})
         await until(partial(graphs.is_ready, "web"))
         running.journal.clear()
@@ -200,7 +208,7 @@ async def test_a_value_that_vanishes_leaves_its_taker_as_it_was(
 ) -> None:
     graphs.create("web", DB, node("app", config_map("app", x="${nodes.my-db.data.host}")))
     async with evaluating() as cel, engine(cel=cel) as running:
-        await until(lambda: graphs.phase("web", "app") == "Pending")
+        await until(lambda: graphs.phase("web", "my-db") == "Ready")
         graphs.edit("configmaps", "db", {"data": {"host": "here"}})
         await until(partial(graphs.is_ready, "web"))
         running.journal.clear()
@@ -319,20 +327,9 @@ async def test_what_takes_values_is_deleted_before_what_they_come_from(
 async def test_the_right_to_read_a_source_is_asked_for_beforehand(
     graphs: Graphs, api: Api, engine: Start
 ) -> None:
-    path = f"/apis/{RBAC}/v1/namespaces/{graphs.namespace}"
-    rules = [{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["create", "patch"]}]
-    accounts = f"/api/v1/namespaces/{graphs.namespace}/serviceaccounts"
-    assert api.create(accounts, {"metadata": {"name": "writer"}}).code == 201
-    role = {"metadata": {"name": "writer"}, "rules": rules}
-    assert api.create(f"{path}/roles", role).code == 201
-    binding = {
-        "metadata": {"name": "writer"},
-        "roleRef": {"apiGroup": RBAC, "kind": "Role", "name": "writer"},
-        "subjects": [{"kind": "ServiceAccount", "name": "writer", "namespace": graphs.namespace}],
-    }
-    assert api.create(f"{path}/rolebindings", binding).code == 201
+    writer = grant_writing(api, graphs.namespace, "configmaps")
     app = node("app", config_map("app", x="${nodes.my-db.data.a}"))
-    graphs.create("web", DB, app, serviceAccountName="writer")
+    graphs.create("web", DB, app, serviceAccountName=writer)
     async with evaluating() as cel, engine(cel=cel) as running:
         await until(lambda: graphs.reason("web", "Applied") == "Forbidden")
         assert "may not get configmaps" in graphs.message("web", "Applied")

@@ -180,3 +180,25 @@ async def test_case_13_what_we_made_and_removed_while_the_list_is_sent_follows_o
         await last_event(client, run, gate)
         assert run.names() == ["last", "new"]
         assert run.of("old") == []
+
+
+async def test_only_an_answer_to_us_makes_a_version_certain(
+    client: Client, proxied: Client, namespace: str
+) -> None:
+    await put(client, namespace, "a", a="1")
+    async with following(proxied, namespace) as run:
+        key = Key(namespace, "a")
+        found = run.get("a")
+        assert isinstance(found, Settings)
+        assert not run.cache.is_certain(key, found.metadata.resource_version)
+        answer = await proxied.get_bytes(CONFIG_MAPS, "a", namespace=namespace)
+        known = run.cache.observe(answer, certain=True)
+        assert run.cache.is_certain(key, known.metadata.resource_version)
+        await put(client, namespace, "a", a="2")
+        await eventually(lambda: data(run) == {"a": "2"}, "the watch has told of the change")
+        later = run.get("a")
+        assert isinstance(later, Settings)
+        assert not run.cache.is_certain(key, later.metadata.resource_version)
+        await remove(client, namespace, "a")
+        await eventually(lambda: run.get("a") is None, "it is gone")
+        assert not run.cache.is_certain(key, known.metadata.resource_version)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from clusters import PEQUOD, Api, pequod
+from graphs import Graphs, config_map, grant, node
 from instances import Foreground, eventually
 from operators import NAMESPACE, ClusterObjects, operator, operator_kubeconfig, operator_token
 
@@ -121,6 +122,61 @@ def test_pages_tell_how_it_is(plane: Foreground, account: Path, tmp_path: Path) 
         ):
             assert metric in shown, metric
         clusters.delete("counted")
+
+
+def test_graphs_are_limited_by_flags_and_counted(
+    plane: Foreground, account: Path, tmp_path: Path
+) -> None:
+    api = plane.api
+    flags = ("--max-graphs-per-namespace=2", "--max-objects-per-namespace=3")
+    for name in ("by-graphs", "by-objects"):
+        assert api.create("/api/v1/namespaces", {"metadata": {"name": name}}).code == 201
+        grant(api, name)
+    few, many = Graphs(api, "by-graphs", api), Graphs(api, "by-objects", api)
+    with operator(account, tmp_path / "log", *flags) as running:
+        running.wait_until_leading()
+        for name in ("a", "b"):
+            few.create(name, node(name, config_map(name)))
+            eventually(lambda name=name: few.is_ready(name))  # type: ignore[misc]
+        few.create("c", node("c", config_map("c")))
+        many.create("one", *(node(id_, config_map(id_)) for id_ in "abcd"))
+        eventually(lambda: few.reason("c") == "LimitExceeded")
+        eventually(lambda: many.reason("one") == "LimitExceeded")
+        assert many.find("configmaps", "a") is None
+        shown = running.metrics()
+        for metric in (
+            'pequod_apply_total{result="created"} 2.0',
+            "pequod_apply_duration_seconds_count 2.0",
+            "pequod_resources_managed",
+            'pequod_dag_nodes_total{stage="ready"}',
+            "pequod_dag_execution_duration_seconds_count 2.0",
+        ):
+            assert metric in shown, metric
+
+
+def test_the_account_that_graphs_act_as_is_a_flag(
+    plane: Foreground, account: Path, tmp_path: Path
+) -> None:
+    """A Transform that names no account: its module is read, and its graph executed, as that."""
+    api = plane.api
+    flags = ("--identity=impersonate", "--default-service-account=builder")
+    place = "/apis/platform.pequod.io/v1alpha1/namespaces/default/transforms"
+    spec = {"cueRef": {"type": "inline", "ref": "output: {}"}, "input": {}}
+    body = {
+        "apiVersion": "platform.pequod.io/v1alpha1",
+        "kind": "Transform",
+        "metadata": {"name": "shop"},
+        "spec": spec,
+    }
+
+    def said() -> str:
+        conditions = api.get(f"{place}/shop").body.get("status", {}).get("conditions", ())
+        return " ".join(one["message"] for one in conditions)
+
+    with operator(account, tmp_path / "log", *flags) as running:
+        running.wait_until_leading()
+        assert api.create(place, body).code == 201
+        eventually(lambda: "ServiceAccount default/builder does not exist" in said())
 
 
 def test_a_kind_that_is_missing_is_waited_for_and_named(

@@ -6,12 +6,14 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
+from pequod.api import reasons
 from pequod.kube.errors import UnreachableError
 from pequod.kube.kinds import NAMESPACES
 from pequod.kube.objects import Key
+from pequod.kube.transport import Transport
 from pequod.runtime import events
 from pequod.runtime.context import Context
-from pequod.runtime.verdicts import Result
+from pequod.runtime.verdicts import Result, Waiting
 from waiting import until
 from widgets import Start, Widget, WidgetReconciler, Widgets, build, is_ready
 
@@ -29,6 +31,85 @@ def flapping() -> WidgetReconciler:
         return await build(widget, ctx)
 
     return WidgetReconciler(behaviour)
+
+
+def telling(**along_with: str) -> WidgetReconciler:
+    """Tells that it is ready, some widgets with details that others may tell for them."""
+
+    async def behaviour(widget: Widget, ctx: Context) -> Result:
+        name = widget.metadata.name
+        other = along_with.get(name, "")
+        ctx.tell(
+            reasons.READY, f"{name} is ready", details="a, b" if other else "", along_with=other
+        )
+        return await build(widget, ctx)
+
+    return WidgetReconciler(behaviour)
+
+
+def notes(widgets: Widgets, name: str) -> list[str]:
+    found = [event for event in widgets.events(name) if event["action"] == "Reconcile"]
+    return [event["note"] for event in found]
+
+
+async def test_what_two_objects_would_tell_is_told_once_with_all_details(
+    widgets: Widgets, started: Start
+) -> None:
+    widgets.create("source")
+    source = widgets.get("source")
+    assert source is not None
+    reconciler = telling(graph=source["metadata"]["uid"])
+    async with started(reconciler) as controller:
+        await until(lambda: notes(widgets, "source") == ["source is ready"])
+        widgets.create("graph")
+        await until(lambda: is_ready(widgets, "graph"))
+        widgets.patch("source", {"spec": {"size": 2}})
+        await until(lambda: "source is ready; a, b" in notes(widgets, "source"))
+        assert controller.synced
+    assert notes(widgets, "graph") == []
+
+
+async def test_what_nobody_else_tells_is_told_alone(
+    widgets: Widgets, started: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(events, "HOLD", 0.05)
+    widgets.create("graph")
+    async with started(telling(graph="of-somebody-silent")):
+        await until(lambda: notes(widgets, "graph") == ["graph is ready; a, b"])
+
+
+class PacedReconciler(WidgetReconciler):
+    """Says that it is on its way at once, unless everybody is busy."""
+
+    linger = 0.0
+    patient = True
+
+    def pace(self, object_: Widget) -> float:  # noqa: ARG002 -- the same for all
+        return 0.001
+
+
+async def on_its_way(_widget: Widget, _ctx: Context) -> Result:
+    raise Waiting(reasons.PROGRESSING, "it takes a while")
+
+
+async def test_what_is_on_its_way_says_so_later_where_requests_take_long(
+    widgets: Widgets, started: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Progress comes before news of it, for as long as the API server is what all wait for."""
+    reconciler = PacedReconciler(on_its_way)
+    async with started(reconciler) as controller:
+        monkeypatch.setattr(Transport, "takes", 1e6)
+        widgets.create("one")
+        key = Key(widgets.namespace, "one")
+        for number in range(1, 4):
+            await until(lambda number=number: reconciler.count("one") >= number)  # type: ignore[misc]
+            controller.wake(key)
+        found = widgets.get("one")
+        assert found is not None
+        assert "conditions" not in found.get("status", {})
+        monkeypatch.setattr(Transport, "takes", 0.0)
+        controller.wake(key)
+        await until(lambda: widgets.condition("one", "Ready").get("reason") == "Progressing")
 
 
 async def test_a_repeated_event_is_one_event_with_a_growing_count(

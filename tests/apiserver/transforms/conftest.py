@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 import evaluators
-from clusters import Api
+from clusters import Api, SharedControlPlane
+from commandline import Pequod
 from graphs import TENANT, Graphs, grant
+from pequod.base.backoff import Backoff
 from pequod.controllers.platform.identity import IdentityRules
 from pequod.kube.kubeconfig import own_access
 from pequod.sources.resolver import Reference
-from transforms import Platform, StartPlatform, Transforms, running
+from transforms import SOON, Platform, StartPlatform, Transforms, running
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -24,6 +26,12 @@ def the_evaluator_is_built() -> None:
 def transforms(api: Api, namespace: str, as_operator: Api) -> Transforms:
     """The Transforms of the test's namespace."""
     return Transforms(Graphs(api, namespace, as_operator))
+
+
+@pytest.fixture
+def pequod(control_plane: SharedControlPlane, tmp_path: Path) -> Pequod:
+    """The command line, for somebody who may do everything."""
+    return Pequod(tmp_path, control_plane.api.kubeconfig)
 
 
 @pytest.fixture
@@ -43,6 +51,7 @@ def platform(operator_account: Path, namespace: str, tmp_path: Path) -> StartPla
         identity: IdentityRules | None = None,
         policies: Reference | None = None,
         plain_http: frozenset[str] = frozenset(),
+        backoff: Backoff = SOON,
     ) -> AsyncIterator[Platform]:
         async with running(
             own_access(operator_account),
@@ -51,6 +60,7 @@ def platform(operator_account: Path, namespace: str, tmp_path: Path) -> StartPla
             identity=identity or IdentityRules(),
             policies=policies,
             plain_http=plain_http,
+            backoff=backoff,
         ) as started:
             yield started
 

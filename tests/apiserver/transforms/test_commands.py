@@ -4,31 +4,12 @@ import asyncio
 from functools import partial
 from pathlib import Path
 
-import pytest
 import yaml
 
-from clusters import SharedControlPlane
 from commandline import Pequod
-from transforms import MAPS, StartPlatform, Transforms
+from graphs import Object, config_map, node
+from transforms import StartPlatform, Transforms, written
 from waiting import until
-
-
-@pytest.fixture
-def pequod(control_plane: SharedControlPlane, tmp_path: Path) -> Pequod:
-    return Pequod(tmp_path, control_plane.api.kubeconfig)
-
-
-def written(folder: Path, given: dict[str, object], name: str = "web") -> str:
-    """A Transform in a file, without a namespace."""
-    path = folder / f"{name}.yaml"
-    document = {
-        "apiVersion": "platform.pequod.io/v1alpha1",
-        "kind": "Transform",
-        "metadata": {"name": name},
-        "spec": {"cueRef": {"type": "inline", "ref": MAPS}, "input": given},
-    }
-    path.write_text(yaml.safe_dump(document))
-    return str(path)
 
 
 async def test_a_plan_ends_as_kubectl_diff_does(
@@ -63,6 +44,92 @@ async def test_a_plan_of_nonsense_says_what_to_do(pequod: Pequod, tmp_path: Path
         done = await asyncio.to_thread(pequod, "plan", file, code=2)
         assert said in done.stderr
         assert done.stdout == ""
+
+
+async def test_a_plan_of_what_the_api_server_would_not_take_says_why(
+    transforms: Transforms, pequod: Pequod, tmp_path: Path
+) -> None:
+    place = ("-n", transforms.namespace)
+    odd = {"type": "embedded", "ref": "Not A Name"}
+    for file, said in (
+        (written(tmp_path, {"value": "a"}, "typo", dryrun=True), 'unknown field "spec.dryrun"'),
+        (written(tmp_path, {"value": "a"}, "Not_A_Name"), "metadata.name: Invalid value"),
+        (written(tmp_path, {"value": "a"}, "rule", cueRef=odd), "is the name of a shipped module"),
+        (written(tmp_path, {"value": "a"}, "number", rollbackTo=0), "rollbackTo"),
+    ):
+        done = await asyncio.to_thread(pequod, "plan", file, *place, code=2)
+        assert said in " ".join(done.stderr.split())
+        assert done.stdout == ""
+
+
+async def test_a_plan_says_that_something_is_suspended(
+    transforms: Transforms, pequod: Pequod, tmp_path: Path
+) -> None:
+    place = ("-n", transforms.namespace)
+    file = written(tmp_path, {"value": "a"}, suspend=True)
+    done = await asyncio.to_thread(pequod, "plan", file, *place, code=1)
+    assert "note: it is suspended: nothing of this happens" in done.stdout
+    assert "1 to create" in done.stdout
+    transforms.ask("web", {"value": "a"}, suspend=True)
+    file = written(tmp_path, {"value": "a"})
+    done = await asyncio.to_thread(pequod, "plan", file, *place, code=1)
+    assert "note: it is suspended on the cluster" in done.stdout
+    file = written(tmp_path, {"value": "a"}, suspend=False)
+    done = await asyncio.to_thread(pequod, "plan", file, *place, code=1)
+    assert "suspended" not in done.stdout
+
+
+async def test_a_return_to_a_revision_is_said_and_not_planned_as_something_else(
+    transforms: Transforms, platform: StartPlatform, pequod: Pequod, tmp_path: Path
+) -> None:
+    place = ("-n", transforms.namespace)
+    transforms.ask("web", {"value": "a"})
+    async with platform():
+        await until(partial(transforms.is_done, "web"))
+    file = written(tmp_path, {"value": "b"}, rollbackTo=1)
+    done = await asyncio.to_thread(pequod, "plan", file, *place, code=2)
+    assert "would return to revision 1 (spec.rollbackTo)" in done.stdout
+    assert "update" not in done.stdout
+    transforms.alter("web", rollbackTo=1)
+    file = written(tmp_path, {"value": "b"})
+    done = await asyncio.to_thread(pequod, "plan", file, *place, code=1)
+    assert 'data.value: "a" -> "b"' in done.stdout
+    assert "note: spec.rollbackTo is 1 on the cluster" in done.stdout
+
+
+async def test_an_agreement_to_deletions_is_known_to_the_command(
+    transforms: Transforms, platform: StartPlatform, pequod: Pequod, tmp_path: Path
+) -> None:
+    place = ("-n", transforms.namespace)
+    transforms.ask("web", {"value": "a", "count": 3})
+    async with platform():
+        await until(partial(transforms.is_done, "web"))
+    file = written(tmp_path, {"value": "a", "count": 1})
+    held = await asyncio.to_thread(pequod, "plan", file, *place, code=3)
+    _, command, *_ = " ".join(held.stdout.split()).split("`")
+    transforms.api.kubectl(*command.split()[1:])
+    done = await asyncio.to_thread(pequod, "plan", file, *place, code=1)
+    assert "2 to delete, 1 unchanged" in done.stdout
+
+
+async def test_a_graph_that_nobody_answers_for_is_planned_to_be_refused(
+    transforms: Transforms, pequod: Pequod
+) -> None:
+    graph: Object = {
+        "apiVersion": "platform.pequod.io/v1alpha1",
+        "kind": "ResourceGraph",
+        "metadata": {"name": "by-hand"},
+        "spec": {"nodes": [node("a", config_map("a"))]},
+    }
+    place = ("-n", transforms.namespace)
+    refused = await asyncio.to_thread(
+        pequod, "plan", "-", *place, stdin=yaml.safe_dump(graph), code=3
+    )
+    assert "spec.serviceAccountName" in refused.stdout
+    graph["spec"] |= {"serviceAccountName": "tenant", "suspend": True}
+    done = await asyncio.to_thread(pequod, "plan", "-", *place, stdin=yaml.safe_dump(graph), code=1)
+    assert "1 to create" in done.stdout
+    assert "it is suspended" in done.stdout
 
 
 async def test_a_tree_shows_the_source_its_graph_and_every_object(

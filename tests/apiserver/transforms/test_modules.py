@@ -8,16 +8,18 @@ from pathlib import Path
 from uuid import uuid4
 
 import pytest
+from aiohttp import web
 
 import evaluators
 from doubles.gitserver import GitServer
 from doubles.registry import running as registry_running
+from pequod.base.backoff import Backoff
 from pequod.dev.programs import find_add_ons
 from pequod.evaluator.registry import BOUNDS, Registry
 from pequod.kube.addresses import AddressRule
 from pequod.sources.oci.source import OciOptions, OciSource
 from pequod.sources.store import Store
-from transforms import MAPS, StartPlatform, Transforms
+from transforms import MAPS, STUCK, StartPlatform, Transforms
 from waiting import until
 
 ADA = ("ada", "lovelace")
@@ -58,6 +60,12 @@ async def push(registry: str, name: str, text: str, folder: Path) -> str:
 _MODULE = 'module: "example.org/maps@v0"\nlanguage: version: "v0.9.0"\n'
 
 
+def in_git(server: GitServer, name: str = "maps") -> dict[str, object]:
+    """The reference to a module of the server, which needs the Secret `pull`."""
+    url = f"https://127.0.0.1:{server.port}/app.git?ref=main&path=modules/{name}"
+    return {"type": "git", "ref": url, "pullSecretRef": {"name": "pull"}}
+
+
 def secret_of(server: GitServer, **more: str) -> dict[str, object]:
     data = {"username": ADA[0], "password": ADA[1], **more}
     data["ca.crt"] = server.authority.certificate.decode()
@@ -68,9 +76,7 @@ def secret_of(server: GitServer, **more: str) -> dict[str, object]:
 async def test_a_module_in_git_is_fetched_with_its_secret_and_followed(
     transforms: Transforms, platform: StartPlatform, git: GitServer
 ) -> None:
-    url = f"https://127.0.0.1:{git.port}/app.git?ref=main&path=modules/maps"
-    reference = {"type": "git", "ref": url, "pullSecretRef": {"name": "pull"}}
-    transforms.ask("web", {"value": "a"}, cueRef=reference, interval="1h")
+    transforms.ask("web", {"value": "a"}, cueRef=in_git(git), interval="1h")
     async with platform():
         await until(partial(transforms.because, "web", "SecretNotFound", "Fetched"))
         transforms.make("secrets", secret_of(git, password="wrong"))
@@ -123,10 +129,8 @@ async def test_a_config_map_is_a_module_and_its_changes_are_heard(
 async def test_a_source_that_is_away_leaves_what_runs_and_says_so(
     transforms: Transforms, platform: StartPlatform, git: GitServer
 ) -> None:
-    url = f"https://127.0.0.1:{git.port}/app.git?ref=main&path=modules/maps"
-    reference = {"type": "git", "ref": url, "pullSecretRef": {"name": "pull"}}
     transforms.make("secrets", secret_of(git))
-    transforms.ask("web", {"value": "a"}, cueRef=reference)
+    transforms.ask("web", {"value": "a"}, cueRef=in_git(git))
     async with platform():
         await until(partial(transforms.is_done, "web"))
         await git.stop()
@@ -134,3 +138,92 @@ async def test_a_source_that_is_away_leaves_what_runs_and_says_so(
         await until(lambda: transforms.says("web", "Fetched").get("status") == "False")
         assert transforms.is_done("web"), "what runs is as Ready as before"
     assert transforms.value("web-0") == "a"
+
+
+async def test_a_source_that_is_slow_leaves_what_runs_ready_until_it_has_answered(
+    transforms: Transforms, platform: StartPlatform, git: GitServer
+) -> None:
+    asked, answers = asyncio.Event(), asyncio.Event()
+
+    async def hesitate(_request: web.Request) -> None:
+        asked.set()
+        await answers.wait()
+
+    transforms.make("secrets", secret_of(git))
+    transforms.ask("web", {"value": "a"}, cueRef=in_git(git))
+    async with platform():
+        await until(partial(transforms.is_done, "web"))
+        changed = MAPS.replace("data: value: input.value", 'data: value: "\\(input.value)!"')
+        git.repository().commit({"modules/maps/module.cue": changed})
+        git.behaviour = hesitate
+        transforms.annotate("web", **{NOW: "1"})
+        await asked.wait()
+        transforms.annotate("web", **{NOW: "2"})
+        await until(lambda: transforms.told("web").get("lastHandledReconcileAt") == "2")
+        assert transforms.is_done("web"), transforms.says("web")
+        assert transforms.told("web")["phase"] == "Ready"
+        assert transforms.value("web-0") == "a"
+        answers.set()
+        await until(lambda: transforms.value("web-0") == "a!")
+
+
+async def test_a_source_that_was_away_is_not_called_back_before_it_has_answered(
+    transforms: Transforms, platform: StartPlatform, git: GitServer
+) -> None:
+    """What is said of it does not change with every try."""
+
+    async def fail(_request: web.Request) -> web.Response:
+        return web.Response(status=503)
+
+    transforms.make("secrets", secret_of(git))
+    transforms.ask("web", {"value": "a"}, cueRef=in_git(git))
+    async with platform():
+        await until(partial(transforms.is_done, "web"))
+        git.behaviour = fail
+        transforms.annotate("web", **{NOW: "1"})
+        await until(partial(transforms.because, "web", "SourceUnavailable", "Fetched"))
+        git.behaviour = git.stall
+        transforms.annotate("web", **{NOW: "2"})
+        await until(lambda: transforms.told("web").get("lastHandledReconcileAt") == "2")
+        assert transforms.because("web", "SourceUnavailable", "Fetched")
+        assert transforms.is_done("web"), "what runs is as Ready as before"
+
+
+async def test_a_revision_is_given_up_although_its_source_is_away(
+    transforms: Transforms, platform: StartPlatform, git: GitServer
+) -> None:
+    git.repository().commit({"modules/stuck/module.cue": STUCK})
+    transforms.make("secrets", secret_of(git))
+    rollout = {"autoRollback": True, "deadline": "6s"}
+    transforms.ask("web", {"value": "a"}, cueRef=in_git(git, "stuck"), rollout=rollout)
+    async with platform():
+        await until(partial(transforms.is_done, "web"))
+        transforms.alter("web", input={"value": "bad"})
+        await until(lambda: transforms.value("web-0") == "bad")
+        await git.stop()
+        transforms.annotate("web", **{NOW: "1"})
+        await until(partial(transforms.because, "web", "SourceUnavailable", "Fetched"))
+        await until(lambda: transforms.value("web-0") == "a")
+        await until(lambda: transforms.says("web", "Executed").get("status") == "True")
+    assert transforms.because("web", "SourceUnavailable", "Fetched")
+    assert not transforms.is_done("web"), "it is not what was asked for"
+    assert "revision 1" in transforms.says("web", "Rendered")["message"]
+    assert transforms.told("web")["revisions"][0]["failed"] is True
+    assert any(event["reason"] == "RolledBack" for event in transforms.events("web"))
+
+
+async def test_a_deadline_does_not_wait_for_the_next_try_of_a_source_that_is_away(
+    transforms: Transforms, platform: StartPlatform, git: GitServer
+) -> None:
+    git.repository().commit({"modules/stuck/module.cue": STUCK})
+    transforms.make("secrets", secret_of(git))
+    rollout = {"autoRollback": True, "deadline": "15s"}
+    transforms.ask("web", {"value": "a"}, cueRef=in_git(git, "stuck"), rollout=rollout)
+    async with platform():
+        await until(partial(transforms.is_done, "web"))
+        transforms.alter("web", input={"value": "bad"})
+        await until(lambda: transforms.value("web-0") == "bad")
+        await git.stop()
+    async with platform(backoff=Backoff(first=600.0, limit=600.0)):
+        await until(partial(transforms.because, "web", "SourceUnavailable", "Fetched"))
+        await until(lambda: transforms.value("web-0") == "a")

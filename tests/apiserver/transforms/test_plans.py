@@ -95,3 +95,20 @@ async def test_a_dry_run_holds_a_rollback_back(
         assert transforms.value("web-0") == "b"
         transforms.alter("web", dryRun=False)
         await until(lambda: transforms.value("web-0") == "a")
+
+
+async def test_a_plan_goes_with_the_dry_run_although_the_input_is_wrong_by_then(
+    transforms: Transforms, platform: StartPlatform
+) -> None:
+    transforms.ask("web", {"value": "a"}, dryRun=True)
+    async with platform():
+        await until(partial(transforms.because, "web", "DryRun"))
+        assert "plan" in transforms.told("web")
+        transforms.alter("web", dryRun=False, input={"value": 7})
+        await until(partial(transforms.because, "web", "Violated", "Validated"))
+        assert "plan" not in transforms.told("web")
+        transforms.alter("web", dryRun=True, input={"value": "b"})
+        await until(partial(transforms.because, "web", "DryRun"))
+        transforms.alter("web", input={"value": 7})
+        await until(partial(transforms.because, "web", "Violated", "Validated"))
+    assert "plan" not in transforms.told("web"), "it was one of another input"

@@ -2,15 +2,9 @@
 
 from functools import partial
 
-from transforms import MAPS, StartPlatform, Transforms
+from transforms import MAPS, STUCK, StartPlatform, Transforms
 from waiting import until
 
-STUCK = MAPS.replace(
-    'id: "map-\\(i)"',
-    'id: "map-\\(i)"\n\t\tif input.value == "bad" {readyWhen: [{type: "ConditionMatch", '
-    'conditionType: "Never"}]}',
-)
-"""The maps, which never become ready when they hold `bad`."""
 SOON = {"autoRollback": True, "deadline": "2s"}
 
 

@@ -123,6 +123,43 @@ async def test_policies_block_before_anything_is_created_and_overrides_need_leav
     assert left["severity"] == "Warning", "what the module itself says of the tag"
 
 
+async def test_what_keeps_a_rendering_from_being_stored_says_that_what_runs_stays(
+    transforms: Transforms, platform: StartPlatform
+) -> None:
+    module = MAPS.replace("int & >=1", "int & >=0")
+    transforms.ask("web", {"value": "a"}, cueRef={"type": "inline", "ref": module})
+    async with platform():
+        await until(partial(transforms.is_done, "web"))
+        transforms.alter("web", input={"value": "a", "count": 0})
+        await until(partial(transforms.because, "web", "InvalidGraph", "Validated"))
+        assert "what runs stays as it is" in transforms.says("web")["message"]
+        assert transforms.says("web")["message"] == transforms.says("web", "Validated")["message"]
+        transforms.alter("web", input={"value": "a", "count": 1}, policies=[{"name": "unheard-of"}])
+        await until(partial(transforms.because, "web", "OverrideRefused", "Validated"))
+        assert "what runs stays as it is" in transforms.says("web")["message"]
+    assert transforms.value("web-0") == "a"
+
+
+async def test_violations_are_those_of_what_is_asked_for_now(
+    transforms: Transforms, platform: StartPlatform
+) -> None:
+    transforms.ask("web", {"value": "a"})
+    wrong = {"value": "b", "count": 6}
+    async with platform():
+        await until(partial(transforms.is_done, "web"))
+        transforms.alter("web", input=wrong)
+        await until(partial(transforms.because, "web", "Violated", "Validated"))
+        transforms.alter("web", rollbackTo=1)
+        await until(partial(transforms.is_done, "web"))
+        assert "violations" not in transforms.told("web")
+        transforms.alter("web", rollbackTo=None)
+        await until(partial(transforms.because, "web", "Violated", "Validated"))
+        override = [{"name": "unheard-of"}]
+        transforms.alter("web", input={"value": "b", "count": 1}, policies=override)
+        await until(partial(transforms.because, "web", "OverrideRefused", "Validated"))
+    assert "violations" not in transforms.told("web")
+
+
 async def test_deleting_a_transform_takes_everything_with_it(
     transforms: Transforms, platform: StartPlatform
 ) -> None:

@@ -2,11 +2,15 @@
 
 from datetime import UTC, datetime, timedelta
 
-from pequod.api.platform import Revision
-from pequod.controllers.platform.rollouts import History, is_overdue, remaining
+from pequod.api.graph import GraphMetadata
+from pequod.api.platform import Revision, Rollout
+from pequod.controllers.platform.rollouts import History, Trial, is_overdue, remaining
 from pequod.graph.revisions import Stored
 
 NOW = datetime(2026, 11, 15, tzinfo=UTC)
+
+
+RETURNS = Rollout(auto_rollback=True, deadline="10s")
 
 
 def stored(number: int) -> Stored:
@@ -65,3 +69,27 @@ def test_a_deadline_counts_from_when_the_revision_was_put_in_place() -> None:
     assert remaining(None, 10, NOW) is None
     assert remaining(NOW, 10, NOW + timedelta(seconds=4)) == 6
     assert remaining(NOW, 10, NOW + timedelta(seconds=40)) == 0.1
+
+
+def test_only_the_newest_revision_is_on_trial_while_it_runs_and_has_never_been_ready() -> None:
+    running = GraphMetadata(render_hash="h3", rendered_at=NOW)
+    trial = Trial.of(history(1), running, RETURNS)
+    assert trial is not None
+    assert (trial.wanted, trial.good) == (stored(3), stored(1))
+    assert not trial.is_over(NOW + timedelta(seconds=9))
+    assert trial.is_over(NOW + timedelta(seconds=10))
+    assert trial.left(NOW) == 10
+    assert Trial.of(history(1, 3), running, RETURNS) is None, "it was Ready once"
+    assert Trial.of(history(), running, RETURNS) is None, "there is no way back"
+    assert Trial.of(history(1), GraphMetadata(render_hash="h1"), RETURNS) is None
+    assert Trial.of(history(1), running, Rollout()) is None
+    assert Trial.of(history(1), running, None) is None
+    assert Trial.of(history(most=0), running, RETURNS) is None
+
+
+def test_a_graph_holds_the_newest_revision_of_what_was_rendered_twice() -> None:
+    again = Stored(number=4, render_hash="h1", created_at=NOW, name="web-4", uid="u")
+    known = history(1).with_known(again)
+    assert known.holding("h1") == again
+    assert known.holding("h2") == stored(2)
+    assert known.holding("unheard-of") is None

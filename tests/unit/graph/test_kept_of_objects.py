@@ -130,7 +130,7 @@ def test_conditions_are_kept_as_sentences() -> None:
 
 def test_only_so_many_conditions_are_kept() -> None:
     many = [{"type": f"T{i}", "status": "True"} for i in range(100)]
-    assert len(kept(live({"conditions": many})).conditions) == 16
+    assert len(kept(live({"conditions": many})).conditions) == 64
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,5 @@
 """Nodes whose objects stay with others: what is said of them, and when others may go on."""
 
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -11,7 +10,6 @@ from pequod.graph.advance import (
     REST,
     Act,
     Decision,
-    Moment,
     Situation,
     applied,
     decide,
@@ -19,22 +17,9 @@ from pequod.graph.advance import (
     stage,
     wants_write,
 )
-from pequod.graph.child import Child, ChildMetadata
-from pequod.graph.kstatus import CURRENT, Health
+from pequod.graph.child import Child
 from pequod.graph.record import Phase, Problem, Record
-
-EPOCH = datetime(2026, 11, 15, tzinfo=UTC)
-PROGRESSING = Health("InProgress", "1 of 2")
-FAILED = Health("Failed", "it crashes")
-OBSERVE = ApplyPolicy(mode="Observe")
-
-
-def at(clock: float) -> Moment:
-    return Moment(clock, EPOCH + timedelta(seconds=clock))
-
-
-def live(health: Health = CURRENT) -> Child:
-    return Child(metadata=ChildMetadata("it", "shop", "u", "7"), owned="", health=health)
+from situations import CRASHING, EPOCH, OBSERVE, PROGRESSING, at, live
 
 
 def mirrored(record: Record, child: Child | None, **more: Any) -> Situation:  # noqa: ANN401
@@ -86,7 +71,7 @@ def test_the_time_begins_when_it_stops_being_current() -> None:
 
 def test_a_mirrored_object_that_failed_is_told_with_how_it_differs() -> None:
     record = Record()
-    situation = mirrored(record, live(FAILED))
+    situation = mirrored(record, live(CRASHING))
     assert decide(situation, at(0)) == REST
     assert stage(situation) == "unhealthy"
     assert record.details == "it crashes; no difference"

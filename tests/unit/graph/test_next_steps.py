@@ -1,8 +1,6 @@
 """From what is known of a node to what is done about it."""
 
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
-from typing import Any
 
 import pytest
 
@@ -10,54 +8,34 @@ from pequod.api import reasons
 from pequod.api.graph import ApplyPolicy, ReadyWhen
 from pequod.graph.advance import (
     REST,
-    RETRY,
     Act,
     Decision,
-    Moment,
-    Situation,
     applied,
+    awaits_end,
     decide,
     refused,
     stage,
-    unusable,
     wants_write,
 )
-from pequod.graph.child import Child, ChildMetadata
-from pequod.graph.kstatus import CURRENT, Health
+from pequod.graph.child import Child
 from pequod.graph.readiness import READY, Answer, Readiness
-from pequod.graph.record import RECREATIONS, RETAKE_WINDOW, RETAKES, Phase, Problem, Record
-
-EPOCH = datetime(2026, 11, 15, tzinfo=UTC)
-INVALID = Problem(reasons.INVALID, "it is wrong")
-UNREACHABLE = Problem(reasons.UNREACHABLE, "no answer", transient=True)
-CONFLICT = Problem(reasons.FIELD_CONFLICT, "kubectl manages it")
-EXISTS = Problem(reasons.ALREADY_EXISTS, "it belongs to another graph")
-FOUGHT = Problem(reasons.OWNERSHIP_CONFLICT, "somebody keeps taking it back")
-FORCE = ApplyPolicy(conflict_policy="Force")
-CREATE = ApplyPolicy(mode="Create")
-OBSERVE = ApplyPolicy(mode="Observe")
-PROGRESSING = Health("InProgress", "1 of 2")
-CRASHING = Health("Failed", "it crashes")
-APPLY = Decision(Act.APPLY)
-FORCED = Decision(Act.APPLY, force=True)
-
-
-def at(clock: float) -> Moment:
-    return Moment(clock, EPOCH + timedelta(seconds=clock))
-
-
-def live(health: Health = CURRENT, **rest: Any) -> Child:  # noqa: ANN401 -- fields of a child
-    metadata = ChildMetadata("it", "shop", rest.pop("uid", "u"), rest.pop("version", "7"), "g")
-    return Child(metadata=metadata, owned=rest.pop("owned", "o"), health=health, **rest)
-
-
-def made(phase: Phase = "Ready", **rest: Any) -> Record:  # noqa: ANN401 -- fields of a record
-    return Record(phase=phase, desired="d", owned="o", since=EPOCH, **rest)
-
-
-def seen(record: Record, child: Child | None = None, **rest: Any) -> Situation:  # noqa: ANN401 -- fields of a situation
-    known = {"policy": ApplyPolicy(), "uid": "u", "digest": "d", **rest}
-    return Situation(record=record, child=child, **known)
+from pequod.graph.record import RECREATIONS, RETAKE_WINDOW, RETAKES, Problem, Record
+from situations import (
+    APPLY,
+    CRASHING,
+    CREATE,
+    EPOCH,
+    FORCE,
+    FORCED,
+    FOUGHT,
+    INVALID,
+    OBSERVE,
+    PROGRESSING,
+    at,
+    live,
+    made,
+    seen,
+)
 
 
 def test_a_node_without_dependencies_is_applied_at_once() -> None:
@@ -136,9 +114,38 @@ def test_a_fight_is_not_fought_for_long() -> None:
     assert decide(drifted, at(RETAKE_WINDOW)) == FORCED
 
 
-def test_who_asks_for_force_goes_on() -> None:
-    record = made(retakes=[0.0, 1.0, 2.0])
-    assert decide(seen(record, live(owned="changed"), policy=FORCE), at(5)) == FORCED
+def test_who_asks_for_force_is_told_in_the_end_who_fights() -> None:
+    """By force nobody is told whose fields they are."""
+    drifted = live(owned="changed")
+    assert decide(seen(made(retakes=[0.0, 1.0]), drifted, policy=FORCE), at(5)) == FORCED
+    assert decide(seen(made(retakes=[0.0, 1.0, 2.0]), drifted, policy=FORCE), at(5)) == APPLY
+
+
+def test_what_is_gone_is_made_anew_after_what_it_depends_on() -> None:
+    record = made()
+    assert decide(seen(record, None, blocked_by=("space",)), at(5)) == REST
+    assert (record.phase, record.details) == ("Pending", "waits for space")
+    assert decide(seen(record, None), at(6)) == FORCED
+
+
+def test_what_was_edited_is_mended_whatever_it_depends_on() -> None:
+    drifted = seen(made(), live(owned="changed"), blocked_by=("space",))
+    assert decide(drifted, at(5)) == FORCED
+
+
+def test_what_is_made_once_stays_made_under_another_id() -> None:
+    record = Record()
+    assert decide(seen(record, live(), policy=CREATE), at(5)) == REST
+    assert (record.phase, record.desired) == ("Ready", "d")
+    assert decide(seen(Record(), None, policy=CREATE), at(5)) == APPLY
+
+
+def test_what_is_being_deleted_is_awaited_without_counting_failures() -> None:
+    record = made("Error", problem=INVALID, failures=9, retry_at=300.0, failed_digest="e")
+    awaits_end(record, at(5))
+    assert (record.phase, record.problem, record.retry_at) == ("Pending", None, 0.0)
+    assert decide(seen(record, live(deleting=True), uid="", digest="e"), at(6)) == REST
+    assert decide(seen(record, None, uid="", digest="e"), at(7)) == APPLY
 
 
 def test_an_apply_that_changed_nothing_is_no_repair() -> None:
@@ -378,112 +385,3 @@ def test_what_others_provide_may_have_failed() -> None:
     situation = seen(record, live(CRASHING, owned=""), uid="", policy=OBSERVE)
     assert decide(situation, at(1)).act is not Act.APPLY
     assert stage(situation) == "unhealthy"
-
-
-def test_what_was_refused_is_tried_again_later_and_later() -> None:
-    record, clock, delays = Record(), 0.0, []
-    situation = seen(record, uid="")
-    for _ in range(20):
-        assert decide(situation, at(clock)) == APPLY
-        refused(record, "d", INVALID, at(clock))
-        assert record.phase == "Error"
-        assert stage(situation) == "failed"
-        assert decide(situation, at(clock)) == Decision(Act.REST, wake=record.retry_at)
-        delays.append(record.retry_at - clock)
-        clock = record.retry_at
-    grown = [min(RETRY.first * 2**i, RETRY.limit) for i in range(20)]
-    assert all(0.8 * most <= one <= most for one, most in zip(delays, grown, strict=True))
-    assert delays[:9] == sorted(delays[:9])
-    assert RETRY.limit == 300.0
-
-
-def test_what_is_asked_for_now_has_not_been_refused_yet() -> None:
-    record = Record()
-    for _ in range(8):
-        refused(record, "d", INVALID, at(0))
-    assert decide(seen(record, uid="", digest="e"), at(1)) == APPLY
-    refused(record, "e", INVALID, at(1))
-    assert record.failures == 1
-    assert record.retry_at <= 1.5
-
-
-def test_what_another_graph_has_handed_over_is_taken_at_once() -> None:
-    record = Record()
-    refused(record, "d", EXISTS, at(0))
-    assert decide(seen(record, None, uid=""), at(0)).act is Act.REST
-    assert decide(seen(record, live(deleting=True), uid=""), at(0)).act is Act.REST
-    assert decide(seen(record, live(), uid=""), at(0)) == APPLY
-
-
-def test_an_object_that_is_ours_is_no_reason_to_be_impatient() -> None:
-    """It was made, and the process ended before that was noted; now somebody has its field."""
-    record = Record()
-    refused(record, "d", CONFLICT, at(0))
-    assert decide(seen(record, live(), uid=""), at(0)) == Decision(Act.REST, wake=record.retry_at)
-
-
-def test_what_cannot_be_executed_is_an_error_unless_that_may_be_over_soon() -> None:
-    record = made()
-    unusable(record, UNREACHABLE, EPOCH, once=False)
-    assert record.phase == "Ready"
-    assert stage(seen(record)) == "failed"
-    unusable(record, INVALID, EPOCH, once=False)
-    assert record.status().phase == "Error"
-    assert record.problem == INVALID
-
-
-def test_what_was_made_once_and_ready_stays_so_when_it_cannot_be_looked_at() -> None:
-    record = made()
-    unusable(record, INVALID, EPOCH, once=True)
-    assert stage(seen(record)) == "ready"
-    record = made("Applied")
-    unusable(record, INVALID, EPOCH, once=True)
-    assert stage(seen(record)) == "failed"
-
-
-def test_success_ends_the_retries() -> None:
-    record = Record()
-    refused(record, "d", INVALID, at(0))
-    applied(record, "d", live(), at(1), before=None, uid="u")
-    assert record.problem is None
-    assert record.failures == 0
-    assert record.phase == "Applied"
-    assert decide(seen(record, live()), at(1)) == REST
-    assert record.status().phase == "Ready"
-
-
-@pytest.mark.parametrize(
-    ("before", "after"), [("Ready", "Ready"), ("Applied", "Applied"), ("Pending", "Error")]
-)
-def test_an_api_server_in_trouble_says_nothing_about_what_was_applied(
-    before: Phase, after: Phase
-) -> None:
-    record = made(before)
-    refused(record, "d", UNREACHABLE, at(0))
-    assert record.phase == after
-    assert record.problem == UNREACHABLE
-    assert stage(seen(record)) == "failed"
-
-
-def test_a_drift_that_went_away_by_itself_is_no_problem_any_more() -> None:
-    record = made()
-    refused(record, "d", UNREACHABLE, at(0))
-    situation = seen(record, live())
-    assert decide(situation, at(record.retry_at)) == REST
-    assert stage(situation) == "ready"
-    assert record.failures == 0
-
-
-def test_a_node_that_failed_and_has_to_wait_says_what_it_waits_for() -> None:
-    record = Record()
-    refused(record, "d", INVALID, at(0))
-    situation = seen(record, uid="", blocked_by=("a",))
-    decide(situation, at(record.retry_at))
-    assert stage(situation) == "waiting"
-    assert record.details == "waits for a"
-
-
-def test_without_digests_everything_is_applied_once_more() -> None:
-    """The key of the digests was lost, or the status."""
-    assert decide(seen(Record(phase="Ready"), live()), at(0)) == APPLY
-    assert decide(seen(made(), live(), digest="under another key"), at(0)) == APPLY

@@ -158,6 +158,19 @@ def test_all_predicates_must_hold_and_the_first_that_does_not_is_told() -> None:
     assert lack(child, SYNCED, AVAILABLE, COMPLETE) == "it is not available yet"
 
 
+def test_each_predicate_has_its_own_time_whatever_their_order() -> None:
+    patient, quick = ReadyWhen(timeout="1h"), ReadyWhen(type="JobComplete", timeout="2s")
+    child = live(state="InProgress", said="1 of 2")
+    for predicates in ((patient, quick), (quick, patient)):
+        assert "not ready within 2 s" in failure(child, *predicates, waited=3.0)
+        assert lack(child, *predicates, waited=1.0)
+
+
+def test_a_failure_is_told_before_what_is_only_missing() -> None:
+    failed = live(said("Failed", "True", "BackoffLimitExceeded"), state="InProgress", said="1 of 2")
+    assert failure(failed, ReadyWhen(timeout="1h"), COMPLETE).startswith("the Job failed")
+
+
 def test_what_takes_too_long_has_failed() -> None:
     slow = ReadyWhen(timeout="90s")
     child = live(state="InProgress", said="1 of 2")

@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from pequod.api import reasons
+from pequod.base.logs import one_line
 from pequod.graph.desired import UnusableObjectError
 from pequod.graph.model import Ref
 from pequod.graph.problems import (
@@ -18,7 +19,7 @@ from pequod.graph.problems import (
     is_immutable,
     is_terminating,
 )
-from pequod.graph.record import Problem
+from pequod.graph.record import LONGEST_TEXT, Problem
 from pequod.kube import errors
 from pequod.kube.errors import ApiError, FieldConflictError, KubeError, api_error
 
@@ -115,6 +116,10 @@ IMMUTABLE = {
     "provisioner of a StorageClass": cause(
         "Forbidden: updates to provisioner are forbidden.", "provisioner", "FieldValueForbidden"
     ),
+    "rule of a custom resource": cause(
+        'Invalid value: "b": failed rule: self == oldSelf', "spec.name"
+    ),
+    "rule with words of its own": cause('Invalid value: "b": it cannot be changed', "spec.name"),
     "value of a PriorityClass": cause(
         "Forbidden: may not be changed in an update.", "value", "FieldValueForbidden"
     ),
@@ -134,6 +139,18 @@ def test_a_field_that_cannot_change_is_named_with_the_ways_out(what: str) -> Non
     assert "@@" not in found.message
 
 
+def test_a_policy_that_refuses_a_change_is_no_reason_to_delete_anything() -> None:
+    """It names no field: what it says may sound alike."""
+    text = "denied request: replicas must not be changed during the freeze"
+    assert not is_immutable(answer(422, text, "", cause(text, "")))
+
+
+def test_what_helps_is_said_however_much_the_api_server_says() -> None:
+    text = f"{'x' * 5000}: field is immutable"
+    error = answer(422, text, "", cause(text))
+    assert "set applyPolicy.recreate to OnImmutable" in one_line(told(error).message, LONGEST_TEXT)
+
+
 def test_an_object_that_is_merely_wrong_is_not_immutable() -> None:
     wrong = cause("Invalid value: -1: must be greater than or equal to 0", "spec.replicas")
     error = answer(422, 'Deployment.apps "web" is invalid: spec.replicas: -1', "Invalid", wrong)
@@ -151,12 +168,48 @@ def test_an_object_that_is_merely_wrong_is_not_immutable() -> None:
         "failed to create typed patch object (shop/web; apps/v1, Kind=Deployment): "
         '.spec.template.spec.containers: duplicate entries for key [name="a"]',
         "failed to convert new object (shop/web; apps/v1, Kind=Deployment) to smd typed: "
-        ".spec.x: field not declared in schema",
+        "something else",
     ],
 )
 def test_a_500_about_our_own_object_is_our_mistake_and_no_time_helps(message: str) -> None:
     found = told(answer(500, message, "InternalError"))
     assert found == Problem(reasons.INVALID, f"Deployment/shop/web: {message}")
+
+
+TYPED = "failed to create typed patch object (shop/web; /v1, Kind=ConfigMap): "
+MISREAD = {
+    TYPED + f".data.port: expected string, got &value.valueUnstructured{{Value:{CANARY}}}": (
+        "data.port must be a string: quote it"
+    ),
+    TYPED + "errors:\n"
+    '  .spec.env[name="P"].value: expected string, got &value.valueUnstructured{Value:80}\n'
+    "  .spec.replicas: expected numeric (int or float), got string": (
+        'spec.env[name="P"].value must be a string: quote it; '
+        "spec.replicas must be a number, without quotes"
+    ),
+    TYPED + ".spec.x: field not declared in schema": (
+        "spec.x is not known: correct its name, or remove it"
+    ),
+    "failed to convert new object (shop/web; /v1, Kind=Secret) to proper version: unable to "
+    "convert unstructured object to /v1, Kind=Secret: error decoding from json: illegal base64 "
+    "data at input byte 5": (
+        "each value of data of a Secret, or binaryData of a ConfigMap, must be base64: use "
+        "stringData, or data, for plain text"
+    ),
+}
+
+
+@pytest.mark.parametrize("message", MISREAD)
+def test_fields_of_another_type_are_named_with_what_to_write_instead(message: str) -> None:
+    found = told(answer(500, message, "InternalError"))
+    assert found == Problem(reasons.INVALID, f"Deployment/shop/web: {MISREAD[message]}")
+
+
+def test_fields_of_a_sensitive_object_are_named_unless_values_are_in_their_names() -> None:
+    [first, second, *_] = MISREAD
+    shown = told(answer(500, first), sensitive=True).message
+    assert shown == "Deployment/shop/web: data.port must be a string: quote it"
+    assert "values are not shown" in told(answer(500, second), sensitive=True).message
 
 
 @pytest.mark.parametrize("code", [500, 502, 503, 504, 507])

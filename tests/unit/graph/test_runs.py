@@ -2,11 +2,12 @@
 
 from datetime import UTC, datetime
 
+import msgspec
 import pytest
 
 from pequod.api import reasons
 from pequod.api.graph import InventoryEntry, Node, NodeDigests, NodeStatus
-from pequod.graph.inventory import Inventory
+from pequod.graph.inventory import Intent, Inventory
 from pequod.graph.model import InvalidGraphError, Ref
 from pequod.graph.record import Problem, Record
 from pequod.graph.run import Run, resumed
@@ -55,6 +56,51 @@ def test_a_new_generation_keeps_the_records_of_nodes_that_stay() -> None:
     assert run.records["stays"].desired == "stays"
     assert run.records["stays"].retry_at == 0.0
     assert run.records["comes"].desired == ""
+
+
+def test_a_new_generation_gives_what_failed_a_new_start() -> None:
+    """Who has mended something does not wait for what came before."""
+    run = run_of("stays")
+    run.records["stays"].failures, run.records["stays"].retry_at = 9, 300.0
+    run.plan(1, (node("stays"),))
+    assert (run.records["stays"].failures, run.records["stays"].retry_at) == (0, 0.0)
+
+
+def test_how_much_there_was_is_not_counted_again_while_something_is_left_over() -> None:
+    run = run_of()
+    run.inventory = Inventory(InventoryEntry(id=id_, version="v1", uid="u") for id_ in (ONE, TWO))
+    run.plan(1, (node("one"), node("two")))
+    assert run.before == 2
+    run.left_over([*run.inventory][:1])
+    run.inventory.widen([Intent(Ref("", "ConfigMap", "shop", "three"), "v1", "three", 0)])
+    run.inventory.learn(Ref("", "ConfigMap", "shop", "three").id, "u")
+    run.plan(2, (node("one"), node("three")))
+    assert run.before == 2, "what was added does not count"
+    run.inventory.drop(TWO)
+    run.inventory.drop(ONE)
+    run.plan(3, (node("three"),))
+    assert run.before == 1, "what is gone does not count either"
+    run.left_over(())
+    run.plan(4, (node("three"),))
+    assert run.before == 1
+
+
+def test_what_is_wanted_again_is_not_on_its_way_out() -> None:
+    run = run_of()
+    run.going |= {ONE, TWO}
+    run.stale_since |= {ONE: 1.0, TWO: 1.0}
+    run.left_over([InventoryEntry(id=TWO, version="v1")])
+    assert (run.going, run.stale_since) == ({TWO}, {TWO: 1.0})
+
+
+def test_statuses_of_large_graphs_are_written_less_often() -> None:
+    """At most one in 250 ms, or 10 ms for each KiB."""
+    run = run_of()
+    run.plan(1, (node("one"),))
+    assert run.pace == 0.25
+    content = {"data": {"a": "x" * 100 * 1024}}
+    run.plan(2, (msgspec.structs.replace(node("one"), object=node("one").object | content),))
+    assert 1.0 < run.pace < 1.01
 
 
 def test_a_graph_that_is_wrong_leaves_everything_as_it_was() -> None:

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from pequod.api.graph import MAX_NODES
+from pequod.controllers.platform.rendering import NotRenderedError
 from pequod.evaluator.errors import ModuleError, OverLimitError
 from pequod.render.cue import MAX_BYTES, graph_of
 from pequod.render.drawing import dot, mermaid
@@ -56,6 +57,45 @@ def test_what_is_no_graph_is_refused_with_the_place(value: dict[str, Any], path:
     with pytest.raises(ModuleError) as refused:
         graph_of(value)
     assert path in {problem.path for problem in refused.value.problems}
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        (
+            {"nodes": [node("not an id")]},
+            "graph.nodes[0].id: is no id: it must begin with a letter or an underscore, and hold "
+            "only letters, digits, underscores and hyphens",
+        ),
+        (
+            {"nodes": [node("a", dependsOn=["1st"])]},
+            "graph.nodes[0].dependsOn[0]: is no id: it must begin with a letter or an underscore, "
+            "and hold only letters, digits, underscores and hyphens",
+        ),
+        (
+            {"nodes": [node("a" * 64)]},
+            "graph.nodes[0].id: is too long: at most 63 characters are allowed",
+        ),
+        ({"nodes": {}}, "graph.nodes: is an object, but must be a list"),
+        ({}, "graph: lacks nodes: add it"),
+        (
+            {"nodes": [node("a", applyPolicy={"mode": "Take"})]},
+            "graph.nodes[0].applyPolicy.mode: is 'Take', but must be one of Apply, Create, Adopt, "
+            "Observe",
+        ),
+        (
+            {"nodes": [node("a", readyWhen=[{"type": "Exists", "timeout": "5 minutes"}])]},
+            "graph.nodes[0].readyWhen[0].timeout: is no duration: write for example 90s, 5m or "
+            "1h30m",
+        ),
+    ],
+)
+def test_what_is_wrong_with_a_graph_is_told_once_and_in_words(
+    value: dict[str, Any], problem: str
+) -> None:
+    with pytest.raises(ModuleError) as refused:
+        graph_of(value)
+    assert str(NotRenderedError(refused.value)) == f"the module's graph is not valid: {problem}"
 
 
 def test_case_90_a_graph_has_its_limits() -> None:

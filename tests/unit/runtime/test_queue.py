@@ -4,7 +4,7 @@ import asyncio
 import itertools
 
 from pequod.base.backoff import Backoff
-from pequod.runtime.queue import Priority, Queue
+from pequod.runtime.queue import TURNS, Priority, Queue
 from virtualtime import virtual_time
 
 _names = (f"test-{number}" for number in itertools.count())
@@ -51,6 +51,30 @@ async def test_what_somebody_changed_comes_before_what_the_clock_says() -> None:
     line.add("changed")
     line.add("promoted")
     assert [await line.get() for _ in range(3)] == ["changed", "promoted", "old"]
+
+
+@virtual_time
+async def test_what_is_on_its_way_comes_before_what_has_not_begun() -> None:
+    line = queue()
+    line.add("new")
+    line.add("promoted")
+    line.add("going", Priority.GOING)
+    line.add("promoted", Priority.GOING)
+    assert [await line.get() for _ in range(3)] == ["going", "promoted", "new"]
+
+
+@virtual_time
+async def test_what_has_not_begun_does_not_wait_for_ever() -> None:
+    """However many others are on their way, and are added again as soon as they were served."""
+    line = queue()
+    line.add("new")
+    line.add("old", Priority.RESYNC)
+    served: list[str] = []
+    while not {"new", "old"} <= {*served}:
+        line.add(f"going {len(served)}", Priority.GOING)
+        served.append(await line.get())
+    assert 1 <= served.index("new") < TURNS[Priority.CHANGE]
+    assert served.index("new") < served.index("old") < TURNS[Priority.RESYNC]
 
 
 @virtual_time

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 
 import msgspec
@@ -26,7 +26,7 @@ class Compiled:
     metadata: GraphMetadata
     secret: str = ""
     """Name of the Secret with the sensitive parts; empty when there is none."""
-    sensitive: Mapping[str, bytes]
+    sensitive: Mapping[str, bytes] = field(repr=False)
     """What that Secret holds, by node."""
 
     @property

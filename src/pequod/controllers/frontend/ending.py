@@ -1,5 +1,7 @@
 """The end of a source: its graph goes first, and takes its objects with it."""
 
+from contextlib import suppress
+
 from pequod.api import reasons
 from pequod.api.graph import DeletionPolicy
 from pequod.api.platform import ResourceGraph
@@ -7,7 +9,7 @@ from pequod.controllers.frontend.storing import GRAPHS, Source
 from pequod.kube.cache import Cache, Unreadable
 from pequod.kube.client import Client, Exactly
 from pequod.kube.errors import ConflictError, NotFoundError
-from pequod.kube.objects import Named
+from pequod.kube.objects import MISFITS, Named
 from pequod.runtime.verdicts import Waiting
 
 AGAIN = 10.0
@@ -35,9 +37,8 @@ async def end_graph(
     if not source.has(found):
         return
     if found.metadata.deletion_timestamp is None:
-        await _deleted(client, found, source, policy)
-    else:
-        going.add(f"{source.uid} {source.graph}")
+        await _deleted(client, graphs, found, source, policy)
+    going.add(f"{source.uid} {source.graph}")
     told = next((one.message for one in found.status.conditions if one.type == "Ready"), "")
     words = f": {told}" if told and found.metadata.deletion_timestamp is not None else ""
     raise Waiting(
@@ -51,24 +52,32 @@ async def delete_graph(client: Client, graphs: Cache[ResourceGraph], source: Sou
     if found is None or isinstance(found, Unreadable) or not source.has(found):
         return
     if found.metadata.deletion_timestamp is None:
-        await _deleted(client, found, source, found.spec.deletion_policy)
+        await _deleted(client, graphs, found, source, found.spec.deletion_policy)
 
 
 async def _deleted(
-    client: Client, graph: ResourceGraph, source: Source, policy: DeletionPolicy
+    client: Client,
+    graphs: Cache[ResourceGraph],
+    graph: ResourceGraph,
+    source: Source,
+    policy: DeletionPolicy,
 ) -> None:
     uid = graph.metadata.uid
     try:
         if graph.spec.deletion_policy != policy:
             patch = {"metadata": {"uid": uid}, "spec": {"deletionPolicy": policy}}
             await client.patch(GRAPHS, source.graph, patch, namespace=source.namespace)
-        await client.delete(GRAPHS, source.graph, Exactly(uid), namespace=source.namespace)
+        answer = await client.delete(GRAPHS, source.graph, Exactly(uid), namespace=source.namespace)
     except NotFoundError:
         return
     except ConflictError as error:
         raise Waiting(
             reasons.FINALIZING, f"ResourceGraph {source.key} has changed meanwhile", after=1.0
         ) from error
+    # What nothing holds is gone, and the answer is no graph. A deletion is never taken back:
+    # whoever ends the graph need not ask whether it is really to go.
+    with suppress(*MISFITS):
+        graphs.observe(answer, certain=True)
 
 
 async def _require_gone(client: Client, source: Source) -> None:

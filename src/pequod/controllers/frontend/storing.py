@@ -15,6 +15,7 @@ from pequod.api import reasons
 from pequod.api.meta import ObjectReference
 from pequod.api.platform import ResourceGraph, ResourceGraphSpec
 from pequod.controllers.frontend.compiling import Compiled
+from pequod.controllers.frontend.handover import Handover
 from pequod.graph.desired import CREATE_ONLY
 from pequod.kube.cache import Cache, Unreadable
 from pequod.kube.client import Client, Write
@@ -82,9 +83,13 @@ class Source:
 class GraphStore:
     """Writes graphs as the operator, which alone may write those that have a source."""
 
-    def __init__(self, client: Client, graphs: Cache[ResourceGraph]) -> None:
+    def __init__(
+        self, client: Client, graphs: Cache[ResourceGraph], handover: Handover | None = None
+    ) -> None:
+        """`handover` takes sensitive parts to whoever executes graphs in this process."""
         self._client = client
         self._graphs = graphs
+        self._handover = handover or Handover()
         self._made: dict[Key, float] = {}
         """Secrets that were made and not heard of yet, and when."""
 
@@ -129,8 +134,10 @@ class GraphStore:
             await self._client.create(SECRETS, secret)
         self._made[key] = now
 
-    async def store(self, source: Source, spec: ResourceGraphSpec) -> ResourceGraph:
-        """Have the graph so; no request when it is."""
+    async def store(
+        self, source: Source, spec: ResourceGraphSpec, made: Compiled | None = None
+    ) -> ResourceGraph:
+        """Have the graph so; no request when it is. `made` is what it was compiled to just now."""
         found = self.find(source)
         if found is not None:
             spec = _as_before(spec, found.spec)
@@ -141,7 +148,11 @@ class GraphStore:
                     reasons.FINALIZING,
                     f"ResourceGraph {source.key} is being deleted; it is made anew when it is gone",
                 )
-        return await self._write(source, spec, found)
+        graph = await self._write(source, spec, found)
+        if made is not None:
+            parts = {(made.secret, id_): part for id_, part in made.sensitive.items()}
+            self._handover.put(graph, parts)
+        return graph
 
     async def suspend(self, source: Source) -> None:
         """Have the graph left alone, as its source is."""
@@ -180,8 +191,9 @@ class GraphStore:
 
 
 def _as_before(spec: ResourceGraphSpec, found: ResourceGraphSpec) -> ResourceGraphSpec:
-    """Without another time for what was rendered before."""
-    if spec.metadata.render_hash != found.metadata.render_hash:
+    """Without another time for what was rendered before, unless it was left alone until now."""
+    resumed = found.suspend and not spec.suspend
+    if resumed or spec.metadata.render_hash != found.metadata.render_hash:
         return spec
     metadata = msgspec.structs.replace(spec.metadata, rendered_at=found.metadata.rendered_at)
     return msgspec.structs.replace(spec, metadata=metadata)

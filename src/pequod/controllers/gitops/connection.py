@@ -1,9 +1,6 @@
 """How a Cluster is reached: a client, from the operator's own access or a kubeconfig Secret."""
 
 import asyncio
-from base64 import b64decode
-
-import msgspec
 
 from pequod.api import reasons
 from pequod.api.gitops import Cluster
@@ -14,15 +11,10 @@ from pequod.kube.client import Client
 from pequod.kube.clusters import Clusters
 from pequod.kube.errors import NotFoundError
 from pequod.kube.kinds import SECRETS
-from pequod.kube.objects import Key, Metadata
+from pequod.kube.objects import Key, Metadata, Secret
 from pequod.kube.remote import InvalidKubeconfigError, parse
 from pequod.runtime.context import Context
 from pequod.runtime.verdicts import Stalled, Waiting
-
-
-class _Secret(msgspec.Struct, frozen=True):
-    metadata: Metadata
-    data: dict[str, str] | None = None
 
 
 class Connections:
@@ -70,7 +62,7 @@ class Connections:
         """A new connection with what the Secret says now."""
         try:
             found = await self._own.get(
-                SECRETS, secret.name, namespace=secret.namespace, type=_Secret
+                SECRETS, secret.name, namespace=secret.namespace, type=Secret
             )
         except NotFoundError as error:
             raise _missing(secret) from error
@@ -83,8 +75,8 @@ class Connections:
             raise
         return self._clusters.connect(key, _version(found.metadata, reference), access)
 
-    def _access(self, found: _Secret, secret: Key, reference: SecretKeyReference) -> Access:
-        text = (found.data or {}).get(reference.key)
+    def _access(self, found: Secret, secret: Key, reference: SecretKeyReference) -> Access:
+        text = found.content.get(reference.key)
         if text is None:
             raise Stalled(
                 reasons.KEY_NOT_FOUND,
@@ -92,7 +84,7 @@ class Connections:
                 "spec.kubeconfigSecretRef.key",
             )
         try:
-            return parse(b64decode(text), address_allowed=self._addresses)
+            return parse(text, address_allowed=self._addresses)
         except (InvalidKubeconfigError, AddressRefusedError) as error:
             message = f"Secret {secret}, key {reference.key}: {error}"
             raise Stalled(error.reason, message) from error

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import msgspec
 
-from pequod.api import reasons
 from pequod.api.graph import Adopt, Node
 from pequod.api.platform import ResourceGraph
 from pequod.controllers.platform.identity import Actor
@@ -24,7 +23,6 @@ from pequod.graph.members import Member
 from pequod.graph.model import GRAPH_LABEL, Plan, Ref
 from pequod.graph.problems import explained
 from pequod.graph.reach import Reach
-from pequod.graph.record import Problem
 from pequod.graph.run import Run
 from pequod.kube.client import METADATA_ONLY_LIST, Client, Selection, decoded
 from pequod.kube.errors import KubeError, NotFoundError
@@ -236,7 +234,8 @@ class Adopting:
             adoption.found.add(id_)
             return
         mirrored = self._mirrors and id_ in adoption.chosen.nodes
-        if problem := out_of_reach(self.reach, member, live, mirrored=mirrored):
+        found = Desired(member.ref, member.kind, live)
+        if problem := self.reach.against_joining(found, mirrored=mirrored):
             adoption.refused[id_] = problem
             return
         adoption.found.add(id_)
@@ -252,31 +251,6 @@ def mirroring(member: Member) -> Member:
     policy = msgspec.structs.replace(member.node.apply_policy, mode="Observe")
     node: Node = msgspec.structs.replace(member.node, apply_policy=policy)
     return replace(member, node=node, mirrored=True, template=None, judge=None)
-
-
-def out_of_reach(
-    reach: Reach, member: Member, live: Object, *, mirrored: bool = False
-) -> Problem | None:
-    """Why an object must not become a graph's that acts with the operator's own account.
-
-    What an object already is reaches as far as what a node makes of it. Pods that run as an account
-    take its being a node for the proof that the graph has made it.
-    """
-    if not reach.confined:
-        return None
-    if (member.ref.group, member.ref.kind) == ("", "ServiceAccount"):
-        text = (
-            f"{member.ref} exists already and may hold rights that the graph does not have: give "
-            "the node another name, or name a serviceAccountName that may adopt it"
-        )
-        return Problem(reasons.OUT_OF_REACH, text)
-    if mirrored:
-        return None
-    # It runs already: as an account that is not the graph's, whoever makes one of that name.
-    alone = replace(reach, accounts={})
-    for problem in alone.problems(Desired(member.ref, member.kind, live)):
-        return Problem(reasons.OUT_OF_REACH, problem)
-    return None
 
 
 async def live_object(client: Client, member: Member) -> Object | None:

@@ -1,21 +1,16 @@
 """The key of the digests in statuses: one for all replicas, kept in a Secret of the operator's."""
 
 import secrets
-from base64 import b64decode, b64encode
-
-import msgspec
+from base64 import b64encode
 
 from pequod.graph.digests import KEY_BYTES
 from pequod.kube.client import Client
 from pequod.kube.errors import AlreadyExistsError, NotFoundError
 from pequod.kube.kinds import SECRETS
+from pequod.kube.objects import Secret
 
 NAME = "pequod-digests"
 _FIELD = "key"
-
-
-class _Secret(msgspec.Struct, frozen=True):
-    data: dict[str, str] = {}
 
 
 async def digest_key(client: Client, namespace: str) -> bytes:
@@ -41,8 +36,8 @@ async def digest_key(client: Client, namespace: str) -> bytes:
 
 
 async def _read(client: Client, namespace: str) -> bytes:
-    found = await client.get(SECRETS, NAME, namespace=namespace, type=_Secret)
-    key = b64decode(found.data.get(_FIELD, ""))
+    found = await client.get(SECRETS, NAME, namespace=namespace, type=Secret)
+    key = found.content.get(_FIELD, b"")
     if len(key) < KEY_BYTES:
         raise ValueError(
             f"Secret/{namespace}/{NAME} does not hold a key of {KEY_BYTES} bytes; delete it, and "

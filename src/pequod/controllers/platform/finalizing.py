@@ -11,6 +11,7 @@ from pequod.api.platform import ResourceGraph
 from pequod.base.durations import words
 from pequod.controllers.platform import reporting
 from pequod.controllers.platform.removing import Scene, still_there
+from pequod.graph.inventory import is_left
 from pequod.graph.model import InvalidGraphError, Plan, Ref, checked
 from pequod.graph.prune import listed
 from pequod.graph.run import Run
@@ -50,11 +51,20 @@ class Finalizer:
     abandon_after: float
 
     async def finalize(
-        self, graph: ResourceGraph, run: Run, ctx: Context, scene: Callable[[], Awaitable[Scene]]
+        self,
+        graph: ResourceGraph,
+        run: Run,
+        ctx: Context,
+        scene: Callable[[], Awaitable[Scene]],
+        *,
+        claimed: Callable[[Ref], bool],
     ) -> None:
         """Take everything away; raises a verdict while something is left."""
         policy = graph.spec.deletion_policy
-        if all((entry.deletion_policy or policy) == "Orphan" for entry in run.inventory):
+        if all(
+            is_left(entry.deletion_policy, policy) and not claimed(Ref.of(entry.id))
+            for entry in run.inventory
+        ):
             _tell_orphans(run, ctx)
             return
         try:

@@ -19,8 +19,8 @@ from pequod.kube.kinds import SERVICE_ACCOUNTS
 from pequod.kube.objects import Described, Key, Named
 from pequod.runtime.verdicts import Stalled, Waiting
 
-BELIEVED = 60.0
-"""Seconds for which it is believed that an account, or a source, is there."""
+BELIEVED = {"account": 10.0, "source": 60.0}
+"""Seconds for which it is believed that something is there."""
 AGAIN = 30.0
 
 
@@ -64,10 +64,12 @@ class Identities:
 
     def __init__(self, own: Client, rules: IdentityRules, *, namespace: str) -> None:
         self.rules = rules
-        self._own = own
-        self._namespace = namespace
+        self.own = own
+        self.namespace = namespace
+        """The operator's own."""
         self._discovery = Discovery(own)
         self._seen: dict[tuple[str, ...], float] = {}
+        """What was seen, and until when that is believed."""
         self._asking: Flights[bool] = Flights()
 
     def actor(self, graph: ResourceGraph, target: Target) -> Actor:
@@ -81,10 +83,10 @@ class Identities:
     async def home(self, namespace: str, account: str | None) -> Client:
         """Who reads what a source in a namespace refers to; raises a verdict when nobody may."""
         if account is None and self.rules.mode != "impersonate":
-            return self._own
+            return self.own
         key = Key(namespace, account or self.rules.default_account)
-        await self._require_account_on(self._own, "", key)
-        return self._own.acting_as(Impersonation.of_account(key.namespace, key.name))
+        await self._require_account_on(self.own, "", key)
+        return self.own.acting_as(Impersonation.of_account(key.namespace, key.name))
 
     async def require(self, graph: ResourceGraph, target: Target) -> None:
         """Be sure that somebody answers for a graph; raises a verdict when nobody does.
@@ -103,7 +105,7 @@ class Identities:
     def _operator(self, target: Target) -> Actor:
         return Actor(
             client=target.client,
-            home=self._own,
+            home=self.own,
             name="the operator's account",
             who=f"{target.name}|",
             impersonated=False,
@@ -113,7 +115,7 @@ class Identities:
         account = Impersonation.of_account(key.namespace, key.name)
         return Actor(
             client=target.client.acting_as(account),
-            home=self._own.acting_as(account),
+            home=self.own.acting_as(account),
             name=f"ServiceAccount {key}",
             who=f"{target.name}|{key}",
             impersonated=True,
@@ -156,7 +158,7 @@ class Identities:
         """Whether a front end of ours could have made the graph for such an object."""
         group = source.api_version.rpartition("/")[0]
         if source.namespace is None:
-            return group in FRONT_ENDS and graph.metadata.namespace == self._namespace
+            return group in FRONT_ENDS and graph.metadata.namespace == self.namespace
         return group in FRONT_ENDS and source.namespace == graph.metadata.namespace
 
     async def source_annotations(self, graph: ResourceGraph) -> dict[str, str]:
@@ -166,7 +168,7 @@ class Identities:
             return {}
         try:
             kind = await self._discovery.find(source.api_version, source.kind)
-            found = await self._own.get(
+            found = await self.own.get(
                 kind, source.name, namespace=source.namespace, type=Described
             )
         except (NotFoundError, UnknownKindError):
@@ -176,18 +178,18 @@ class Identities:
     async def _lives(self, source: ObjectReference) -> bool:
         try:
             kind = await self._discovery.find(source.api_version, source.kind)
-            found = await self._own.get(kind, source.name, namespace=source.namespace, type=Named)
+            found = await self.own.get(kind, source.name, namespace=source.namespace, type=Named)
         except (NotFoundError, UnknownKindError):
             return False
         return bool(source.uid) and found.metadata.uid == source.uid
 
     def _is_believed(self, word: tuple[str, ...]) -> bool:
-        return self._seen.get(word, float("-inf")) > _clock() - BELIEVED
+        return self._seen.get(word, float("-inf")) > _clock()
 
     def _believe(self, word: tuple[str, ...]) -> None:
         now = _clock()
-        self._seen = {key: at for key, at in self._seen.items() if at > now - BELIEVED}
-        self._seen[word] = now
+        self._seen = {key: until for key, until in self._seen.items() if until > now}
+        self._seen[word] = now + BELIEVED[word[0]]
 
 
 async def _exists(client: Client, key: Key) -> bool:

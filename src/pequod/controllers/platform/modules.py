@@ -1,12 +1,11 @@
 """The module of a Transform, fetched: by whichever way its reference names, in its tenant's name.
 
 A source that takes long is fetched in the background; the pass says so and is woken when the tree
-is there. A reference that can move is resolved again after its interval, or when somebody asks.
+is there. A reference that can move is resolved again after its interval, or when somebody asks;
+what it was resolved to before stays in use meanwhile.
 """
 
 import asyncio
-from base64 import b64decode
-from binascii import Error as BadBase64
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -20,7 +19,7 @@ from pequod.controllers.platform.identity import Identities
 from pequod.kube.client import Client
 from pequod.kube.errors import KubeError, NotFoundError
 from pequod.kube.kinds import CONFIG_MAPS, SECRETS, Kind
-from pequod.kube.objects import Key
+from pequod.kube.objects import Key, Secret
 from pequod.runtime.context import Context
 from pequod.runtime.controller import REQUESTED
 from pequod.runtime.verdicts import Stalled, Verdict, Waiting
@@ -42,11 +41,7 @@ _MOVING = frozenset({"git", "oci"})
 
 class _ConfigMap(msgspec.Struct, frozen=True, rename="camel"):
     data: dict[str, str] = {}
-    binary_data: dict[str, str] = {}
-
-
-class _Secret(msgspec.Struct, frozen=True):
-    data: dict[str, str] = {}
+    binary_data: dict[str, bytes] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +63,22 @@ class _Fetch:
     """When it ended, by the loop's clock."""
     asked_for: bool = False
     """Whether somebody wants to see what has just changed: what sources remember is too old."""
+    goes_on: bool = False
+    """Whether a pass has gone on without it: its end wakes the Transform."""
 
     def lasts(self, interval: float) -> float:
         """Seconds for which it is the answer."""
         return min(interval, REMEMBERED) if self.asked_for else interval
+
+
+@dataclass(slots=True)
+class _Known:
+    """What a reference was resolved to last."""
+
+    reference: CueReference
+    artifact: Artifact
+    failure: Exception | None = None
+    """Why it could not be resolved again since then."""
 
 
 class Modules:
@@ -81,6 +88,7 @@ class Modules:
         self._library = library
         self._identities = identities
         self._fetches: dict[Key, _Fetch] = {}
+        self._known: dict[Key, _Known] = {}
         self._background = Background()
         self.wake: Callable[[Key], None] = lambda _key: None
         """Wakes a Transform whose module is there; the reconciler says how."""
@@ -91,29 +99,37 @@ class Modules:
         fetch = self._fetches.get(ctx.key)
         if fetch is None or not self._holds(fetch, wish, transform):
             fetch = await self._begin(transform, ctx, wish)
-        if not fetch.task.done():
-            await asyncio.wait((fetch.task,), timeout=AT_ONCE)
-        if not fetch.task.done():
-            fetch.task.add_done_callback(lambda _task: self.wake(ctx.key))
-            raise Waiting(reasons.FETCHING, f"{_named(wish.reference)} is being fetched")
+        if not await self._is_there(fetch, ctx.key):
+            return self._meanwhile(fetch, ctx.key)
         try:
-            return fetch.task.result()
+            artifact = fetch.task.result()
         except SourceError as error:
-            self.forget(ctx.key)
-            raise _judged(error, transform) from error
-        except (Verdict, KubeError):
-            self.forget(ctx.key)
+            failure = _judged(error, transform)
+            self._note_failure(failure, wish.reference, ctx.key)
+            raise failure from error
+        except (Verdict, KubeError) as error:
+            self._note_failure(error, wish.reference, ctx.key)
             raise
+        self._known[ctx.key] = _Known(wish.reference, artifact)
+        return artifact
 
     def after(self, transform: Transform, key: Key) -> float | None:
-        """Seconds until the reference is to be resolved again; None when it cannot move."""
+        """Seconds until the reference is to be resolved again; None when it cannot move.
+
+        None as well while it is being resolved: the end of that wakes the Transform.
+        """
         fetch = self._fetches.get(key)
-        if fetch is None or not _moves(transform.spec.cue_ref):
+        if fetch is None or not fetch.task.done() or not _moves(transform.spec.cue_ref):
             return None
         return max(fetch.at + fetch.lasts(seconds(transform.spec.interval)) - _clock(), 0.1)
 
     def forget(self, key: Key) -> None:
-        """A Transform is gone, or its module is not needed."""
+        """A Transform is gone, or its module is not needed, or its tree is gone."""
+        self._known.pop(key, None)
+        self._end(key)
+
+    def _end(self, key: Key) -> None:
+        """End a fetch that nobody needs any more."""
         fetch = self._fetches.pop(key, None)
         if fetch is not None:
             fetch.task.cancel()
@@ -121,7 +137,34 @@ class Modules:
     async def close(self) -> None:
         """End what is still going on."""
         self._fetches.clear()
+        self._known.clear()
         await self._background.close()
+
+    async def _is_there(self, fetch: _Fetch, key: Key) -> bool:
+        """Whether a fetch has ended; one pass waits for that, and is woken if it was too early."""
+        if not fetch.task.done() and not fetch.goes_on:
+            await asyncio.wait((fetch.task,), timeout=AT_ONCE)
+            if not fetch.task.done():
+                fetch.goes_on = True
+                fetch.task.add_done_callback(lambda _task: self.wake(key))
+        return fetch.task.done()
+
+    def _meanwhile(self, fetch: _Fetch, key: Key) -> Artifact:
+        """What is known of a reference while it is being resolved, if that is anything."""
+        known, reference = self._known.get(key), fetch.wish.reference
+        if known is None or known.reference != reference:
+            raise Waiting(reasons.FETCHING, f"{_named(reference)} is being fetched")
+        if known.failure is not None:
+            # Not good again before it is known to be: what is said would change with every try.
+            raise known.failure.with_traceback(None)
+        return known.artifact
+
+    def _note_failure(self, failure: Exception, reference: CueReference, key: Key) -> None:
+        """A fetch has ended in vain: the next pass begins another one."""
+        self._end(key)
+        known = self._known.get(key)
+        if known is not None and known.reference == reference:
+            known.failure = failure
 
     async def _wish(self, transform: Transform, ctx: Context) -> _Wish:
         reference = transform.spec.cue_ref
@@ -152,7 +195,7 @@ class Modules:
         client = await self._identities.home(ctx.key.namespace, account)
         before = self._fetches.get(ctx.key)
         asked_for = before is not None and before.wish.requested != wish.requested
-        self.forget(ctx.key)
+        self._end(ctx.key)
         work = fetch_module(self._library, wish.reference, ctx.key.namespace, client)
         task = self._background.start(work, name=f"fetch {ctx.key}")
         fetch = self._fetches[ctx.key] = _Fetch(wish, task, _clock(), asked_for)
@@ -183,22 +226,16 @@ async def _config_map(library: Library, name: str, namespace: str, client: Clien
         found = await client.get(CONFIG_MAPS, name, namespace=namespace, type=_ConfigMap)
     except NotFoundError as error:
         raise _absent(CONFIG_MAPS, namespace, name) from error
-    binary = {key: b64decode(text) for key, text in found.binary_data.items()}
-    return await configmap.add(library.store, f"ConfigMap {namespace}/{name}", found.data, binary)
+    label = f"ConfigMap {namespace}/{name}"
+    return await configmap.add(library.store, label, found.data, found.binary_data)
 
 
 async def _credentials(client: Client, namespace: str, name: str) -> Credentials:
     try:
-        found = await client.get(SECRETS, name, namespace=namespace, type=_Secret)
+        found = await client.get(SECRETS, name, namespace=namespace, type=Secret)
     except NotFoundError as error:
         raise _absent(SECRETS, namespace, name) from error
-    try:
-        data = {key: b64decode(text) for key, text in found.data.items()}
-    except (BadBase64, ValueError) as error:
-        raise Stalled(
-            reasons.BAD_CREDENTIALS, f"Secret {namespace}/{name} cannot be decoded"
-        ) from error
-    return read_secret(data, name=f"{namespace}/{name}")
+    return read_secret(found.content, name=f"{namespace}/{name}")
 
 
 def _absent(kind: Kind, namespace: str, name: str) -> Waiting:

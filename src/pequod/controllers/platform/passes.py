@@ -1,17 +1,16 @@
 """One pass over one graph: who acts, what is allowed, what is intended, then what is done."""
 
-import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 
-import msgspec
-
 from pequod.api import reasons
 from pequod.api.graph import InventoryEntry, Node
-from pequod.api.platform import ACKNOWLEDGE_PRUNE, ResourceGraph
+from pequod.api.platform import ResourceGraph
+from pequod.controllers.frontend.handover import Parts
 from pequod.controllers.platform import reporting
 from pequod.controllers.platform.adopting import Adopting
 from pequod.controllers.platform.adoptions import Rehearsing
+from pequod.controllers.platform.agreements import agreed, way_out
 from pequod.controllers.platform.identity import Actor
 from pequod.controllers.platform.preparing import (
     Preparation,
@@ -27,13 +26,16 @@ from pequod.graph.adopt import Adoption
 from pequod.graph.advance import unusable
 from pequod.graph.applying import Applier
 from pequod.graph.executor import Execution, Outcome
+from pequod.graph.foundations import is_defined_by
+from pequod.graph.inventory import is_left, unseen
 from pequod.graph.members import Member
 from pequod.graph.model import Plan, Ref
 from pequod.graph.probes import Cel, Probes
-from pequod.graph.prune import braked
+from pequod.graph.prune import braked, listed
 from pequod.graph.reach import Reach
+from pequod.graph.record import Problem
 from pequod.graph.run import Run
-from pequod.kube.kinds import Kind
+from pequod.kube.kinds import SECRETS, Kind
 from pequod.runtime.context import Context
 from pequod.runtime.verdicts import Waiting
 
@@ -41,6 +43,8 @@ BLOCKED_AGAIN = 30.0
 """Seconds after which an agreement on the source is looked for again."""
 UNUSABLE_AGAIN = 30.0
 """Seconds after which a node that cannot be executed is looked at again."""
+SERVED_AGAIN = 1.0
+"""Seconds after which a kind is looked for again that is about to be served."""
 DENIED_AGAIN = 30.0
 """Seconds after which rights that were missing are looked for again."""
 NOTHING_LEFT = "nothing is left over"
@@ -65,10 +69,14 @@ class GraphPass:
     """Whether there is a graph of a UID."""
     agreements: Callable[[], Awaitable[Mapping[str, str]]]
     """The annotations of the graph and of its source."""
+    handed: Callable[[], Parts]
+    """Sensitive parts that need not be read."""
 
     async def prepare(self) -> Prepared:
         """The nodes, ready to be executed; raises a verdict when some are out of reach."""
-        preparation = Preparation(self.run, self.target, self.actor, self.reach, self.ctx)
+        preparation = Preparation(
+            self.run, self.target, self.actor, self.reach, self.ctx, self.handed
+        )
         prepared = await preparation.prepared(self.plan)
         require_distinct(prepared)
         require_reach(prepared)
@@ -103,7 +111,7 @@ class GraphPass:
         view = LiveView(self.run, self.target.children, watched.kinds)
         polled = view.polled([*prepared.members.values()])
         prepared.unasked(await view.poll(polled, self.actor))
-        self._let_go_of_observed(prepared)
+        await self._let_go_of_observed(prepared)
         execution = self._execution(prepared, view)
         if execution.has_work():
             await self._require_rights(prepared)
@@ -119,12 +127,13 @@ class GraphPass:
             outcome.wake_by(POLL)
         if any(not problem.transient for problem in prepared.unusable.values()):
             outcome.wake_by(UNUSABLE_AGAIN)
+        self._wait_for_kinds(outcome, prepared)
         outcome.unwatched = tuple(sorted(str(kind) for kind in watched.refused(kinds)))
         return outcome
 
     async def _watch(self, prepared: Prepared, kinds: frozenset[Kind]) -> None:
-        """Hear of everything that the graph has, and had: what is pruned is watched until then."""
-        stale = await self.scene.kinds_of(self._stale(prepared))
+        """Hear of everything that the graph has, and had: what is let go is watched until then."""
+        stale = await self.scene.kinds_of([*self._stale(prepared), *self._observed(prepared)])
         asks = any(one.type == "CEL" for node in self.plan for one in node.ready_when)
         every = asks or bool(self.plan.sources)
         self.target.children.need(self.run.graph, kinds | stale, every_change=every)
@@ -146,9 +155,19 @@ class GraphPass:
         needs = {
             Need(verb, member.kind.group, member.kind.plural, member.ref.namespace, member.ref.name)
             for id_, member in prepared.members.items()
-            for verb in _verbs(member, read=id_ in sources)
+            for verb in _verbs(member, read=id_ in sources, deletes=self._deletes(member.node))
         }
+        if self.graph.spec.cluster_ref is None:
+            # Those of graphs for other clusters are not read where the graph is executed.
+            needs |= {self._sensitive_need(name) for name in _secrets(prepared)}
         await self._require(needs)
+
+    def _deletes(self, node: Node) -> bool:
+        """Whether an object is to end with its node."""
+        return not is_left(node.apply_policy.deletion_policy, self.graph.spec.deletion_policy)
+
+    def _sensitive_need(self, secret: str) -> Need:
+        return Need("get", SECRETS.group, SECRETS.plural, self.run.namespace, secret)
 
     async def _require(self, needs: Iterable[Need]) -> None:
         """Be sure that the identity may do something; raises a verdict with all that it may not."""
@@ -177,12 +196,23 @@ class GraphPass:
             await self.scene.confirm()
             self.run.confirmed = True
 
-    def _let_go_of_observed(self, prepared: Prepared) -> None:
-        """What a node only looks at from now on is nobody's to delete."""
-        for member in prepared.members.values():
-            if member.node.apply_policy.mode == "Observe" and member.ref.id in self.run.inventory:
-                self.run.inventory.drop(member.ref.id)
-                reporting.note_released(self.run, [member.ref])
+    async def _let_go_of_observed(self, prepared: Prepared) -> None:
+        """What a node only looks at from now on is nobody's to delete, and not labelled by us."""
+        entries = self._observed(prepared)
+        if not entries:
+            return
+        await self.scene.answerable()
+        removed = await self.scene.take_away(entries, None, orphan=True)
+        reporting.note_removed(self.run, removed)
+        for ref, error in removed.failed.items():
+            text = f"{ref} is only observed from now on; the graph's label cannot be taken off it"
+            prepared.leave_out(ref, Problem(error.reason, f"{text}: {error}"))
+
+    def _observed(self, prepared: Prepared) -> list[InventoryEntry]:
+        """What nodes made, and only look at from now on."""
+        members = prepared.members.values()
+        ids = {one.ref.id for one in members if one.node.apply_policy.mode == "Observe"}
+        return [entry for entry in self.run.inventory if entry.id in ids]
 
     def _note(self, outcome: Outcome, prepared: Prepared) -> None:
         """Take down what was done, and what could not be."""
@@ -197,6 +227,21 @@ class GraphPass:
         if any(one.reason == reasons.FORBIDDEN for one in outcome.failed.values()):
             self.target.access.forget(self.actor.who)
 
+    def _wait_for_kinds(self, outcome: Outcome, prepared: Prepared) -> None:
+        """Take down who waits for a kind; what may bring it is looked at again soon."""
+        for id_, waits in prepared.early.items():
+            record = self.run.records[id_]
+            record.moves("Pending", reporting.now())
+            record.problem, record.details = None, waits
+            outcome.waiting.append(id_)
+            outcome.lacking[id_] = waits
+            others = self.plan.edges[id_]
+            if not all(self.run.records[other].is_settled for other in others):
+                continue
+            outcome.wake_by(SERVED_AGAIN)
+            if any(is_defined_by(self.plan.nodes[id_], self.plan.nodes[one]) for one in others):
+                self.target.discovery.invalidate()
+
     def _mirrored(self, prepared: Prepared) -> list[Ref]:
         """Objects that are there and stay with others."""
         members = [one for one in prepared.members.values() if one.mirrored]
@@ -207,73 +252,60 @@ class GraphPass:
         wanted = {member.ref.id for member in prepared.members.values()}
         return self.run.inventory.stale(wanted | self._unusable(prepared))
 
+    async def brake(self, prepared: Prepared) -> None:
+        """Raise a verdict when a change takes so much away that somebody has to agree to it.
+
+        Known, and stored with the intent, before anything is made: what a change adds does not
+        make up for what it takes away, in this pass and in none that comes after it.
+        """
+        stale = self._stale(prepared)
+        self.run.left_over(stale)
+        deleted = [entry for entry in stale if self.scene.would_go(entry)]
+        emptied = not self.plan.order and self.graph.spec.allow_empty
+        problem = braked(deleted, self.run.before, emptied=emptied)
+        if not problem and deleted and self.run.braked:
+            problem = f"would delete {listed([Ref.of(entry.id) for entry in deleted])}"
+        if problem and not agreed(self.graph, await self.agreements()):
+            raise Waiting(
+                reasons.PRUNE_BLOCKED,
+                f"this change {problem}; {way_out(self.graph)}",
+                after=BLOCKED_AGAIN,
+            )
+
     async def prune(self, prepared: Prepared) -> str:
         """Take away what no node asks for any more; raises a verdict while something is left."""
         stale = self._stale(prepared)
         if not stale:
             return NOTHING_LEFT
-        deleted = [entry for entry in stale if self.scene.would_go(entry)]
-        emptied = not self.plan.order and self.graph.spec.allow_empty
-        problem = braked(deleted, self.run.before, emptied=emptied)
-        if problem and not await self._acknowledged():
-            raise Waiting(
-                reasons.PRUNE_BLOCKED,
-                f"this change {problem}; {self._way_out()}",
-                after=BLOCKED_AGAIN,
-            )
+        # Who asked for an object when that was judged before may have given it up by now.
+        await self.brake(prepared)
         removed = await self.scene.take_away(stale, None)
         reporting.note_removed(self.run, removed)
         if not removed.complete:
             raise still_there(removed, self.run, doing=reasons.PRUNING)
+        self.run.left_over(())
         return NOTHING_LEFT
 
-    def _unusable(self, prepared: Prepared) -> set[str]:
+    def _unusable(self, prepared: Prepared) -> frozenset[str]:
         """The objects of nodes that cannot be executed now: they are wanted all the same."""
-        names = {_name_of(self.plan.nodes[id_]) for id_ in prepared.unusable}
-        kept = set()
-        for entry in self.run.inventory:
-            ref = Ref.of(entry.id)
-            if entry.node in prepared.unusable or (ref.group, ref.kind, ref.name) in names:
-                kept.add(entry.id)
-        return kept
-
-    async def _acknowledged(self) -> bool:
-        """Whether somebody has agreed to this very change, on the graph or on its source."""
-        return (await self.agreements()).get(ACKNOWLEDGE_PRUNE) == self.revision
-
-    def _way_out(self) -> str:
-        metadata, source = self.graph.metadata, self.graph.spec.source_ref
-        kind, name, namespace = "resourcegraph", metadata.name, metadata.namespace
-        if source is not None:
-            kind, name, namespace = source.kind.lower(), source.name, source.namespace
-        place = f"-n {namespace} " if namespace else ""
-        return (
-            f"if that is meant, run `kubectl annotate --overwrite {kind} {place}{name} "
-            f"{ACKNOWLEDGE_PRUNE}={self.revision}`"
-        )
-
-    @property
-    def revision(self) -> str:
-        """What an agreement is bound to: the digest of the rendering, or of the nodes."""
-        known = self.graph.spec.metadata.render_hash
-        if known:
-            return known
-        body = msgspec.json.encode(self.graph.spec.nodes, order="deterministic")
-        return hashlib.sha256(body).hexdigest()[:16]
+        ids = (*prepared.unusable, *prepared.early)
+        return unseen(self.run.inventory, {id_: self.plan.nodes[id_].object for id_ in ids})
 
 
-def _verbs(member: Member, *, read: bool) -> tuple[str, ...]:
-    """What is done to the object of a node; `read` when others take values from it."""
+def _verbs(member: Member, *, read: bool, deletes: bool) -> tuple[str, ...]:
+    """What is done to the object of a node, sooner or later.
+
+    `read` when others take values from it, `deletes` when it is to end with its node.
+    """
     node = member.node
     asks = read or member.adopts or any(one.type == "CEL" for one in node.ready_when)
     if node.apply_policy.mode == "Observe":
         # To compare a mirrored object is a dry run of its apply.
         return ("get", "patch") if member.mirrored else ("get",)
-    return ("create", "patch", "get") if asks else ("create", "patch")
+    return ("create", "patch", *(("get",) if asks else ()), *(("delete",) if deletes else ()))
 
 
-def _name_of(node: Node) -> tuple[str, str, str]:
-    """What is known of a node's object before its kind is."""
-    object_ = node.object
-    group = str(object_["apiVersion"]).rpartition("/")[0]
-    return (group, str(object_["kind"]), str(object_["metadata"]["name"]))
+def _secrets(prepared: Prepared) -> set[str]:
+    """The Secrets that sensitive parts of nodes are read from."""
+    parts = (member.node.object_from for member in prepared.members.values())
+    return {part.secret_ref.name for part in parts if part is not None}

@@ -1,8 +1,6 @@
 """The nodes of a graph, ready to be executed: kinds found, objects made, limits of reach kept."""
 
 import asyncio
-from base64 import b64decode
-from binascii import Error as BadBase64
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,6 +9,7 @@ import msgspec
 
 from pequod.api import reasons
 from pequod.api.graph import Node
+from pequod.controllers.frontend.handover import Parts
 from pequod.controllers.platform.identity import Actor
 from pequod.controllers.platform.targets import Target
 from pequod.graph.desired import (
@@ -31,7 +30,7 @@ from pequod.graph.values import Template
 from pequod.kube.client import Client
 from pequod.kube.errors import KubeError, NotFoundError, UnknownKindError
 from pequod.kube.kinds import SECRETS, Kind
-from pequod.kube.objects import Key, Metadata, Object
+from pequod.kube.objects import Key, Object, Secret
 from pequod.runtime.context import Context
 from pequod.runtime.verdicts import Stalled
 
@@ -39,9 +38,8 @@ AGAIN = 30.0
 """Seconds after which nodes are looked at again that could not be executed."""
 
 
-class _Secret(msgspec.Struct, frozen=True):
-    metadata: Metadata
-    data: dict[str, str] | None = None
+UNSERVED = 15.0
+"""Seconds for which a kind may not be served yet although everything before it is ready."""
 
 
 class OutOfReachError(UnusableObjectError):
@@ -53,29 +51,30 @@ class OutOfReachError(UnusableObjectError):
 class Sensitive:
     """The Secrets that hold sensitive parts: each is read once in a pass, in the tenant's name."""
 
-    def __init__(self, client: Client, namespace: str) -> None:
+    def __init__(self, client: Client, namespace: str, handed: Callable[[], Parts]) -> None:
         self._client = client
         self._namespace = namespace
-        self._reading: dict[str, asyncio.Task[_Secret]] = {}
+        self._handed = handed
+        self._reading: dict[str, asyncio.Task[Secret]] = {}
 
     async def part(self, node: Node) -> tuple[bytes, str]:
         """The sensitive part of a node, and where it stands."""
         assert node.object_from is not None, "asked for by those that have one"
         reference_ = node.object_from.secret_ref
         where = f"Secret/{self._namespace}/{reference_.name}, key {reference_.key},"
+        handed = self._handed().get((reference_.name, reference_.key))
+        if handed is not None:
+            return handed, where
         secret = await self._secret(reference_.name)
-        encoded = (secret.data or {}).get(reference_.key)
-        if encoded is None:
+        part = secret.content.get(reference_.key)
+        if part is None:
             raise UnusableObjectError(f"{where} does not exist")
-        try:
-            return b64decode(encoded), where
-        except (BadBase64, ValueError) as error:
-            raise UnusableObjectError(f"{where} cannot be decoded") from error
+        return part, where
 
-    async def _secret(self, name: str) -> _Secret:
+    async def _secret(self, name: str) -> Secret:
         reading = self._reading.get(name)
         if reading is None:
-            coroutine = self._client.get(SECRETS, name, namespace=self._namespace, type=_Secret)
+            coroutine = self._client.get(SECRETS, name, namespace=self._namespace, type=Secret)
             reading = self._reading[name] = asyncio.ensure_future(coroutine)
         return await asyncio.shield(reading)
 
@@ -87,6 +86,8 @@ class Prepared:
     members: dict[str, Member] = field(default_factory=dict)
     unusable: dict[str, Problem] = field(default_factory=dict)
     """Nodes that cannot be executed as things are."""
+    early: dict[str, str] = field(default_factory=dict)
+    """Nodes whose kind is not served yet, and what they wait for."""
     out_of_reach: list[str] = field(default_factory=list)
 
     def without(self, failed: Mapping[Kind, KubeError]) -> None:
@@ -103,6 +104,12 @@ class Prepared:
         for id_, error in failed.items():
             ref = self.members.pop(id_).ref
             self.unusable[id_] = explained(error, ref, sensitive=False)
+
+    def leave_out(self, ref: Ref, problem: Problem) -> None:
+        """Leave the node of an object out, for a reason."""
+        for id_ in [id_ for id_, member in self.members.items() if member.ref == ref]:
+            del self.members[id_]
+            self.unusable[id_] = problem
 
     def intents(self, plan: Plan) -> list[Intent]:
         """What is to be written down before the first write."""
@@ -130,13 +137,21 @@ class Prepared:
 class Preparation:
     """Prepares one graph for one pass."""
 
-    def __init__(self, run: Run, target: Target, actor: Actor, reach: Reach, ctx: Context) -> None:
+    def __init__(
+        self,
+        run: Run,
+        target: Target,
+        actor: Actor,
+        reach: Reach,
+        ctx: Context,
+        handed: Callable[[], Parts],
+    ) -> None:
         self._run = run
         self._target = target
         self._actor = actor
         self._reach = reach
         self._ctx = ctx
-        self._sensitive = Sensitive(actor.home, run.namespace)
+        self._sensitive = Sensitive(actor.home, run.namespace, handed)
         self._kinds: dict[tuple[str, str], Kind | UnknownKindError] = {}
         self._problems: list[str] = []
         """Why nodes are out of reach."""
@@ -150,6 +165,10 @@ class Preparation:
             try:
                 member = await self._member(node, plan)
             except (UnknownKindError, UnusableObjectError) as error:
+                waits = self._is_early(node, plan) if isinstance(error, UnknownKindError) else ""
+                if waits:
+                    made.early[node.id] = waits
+                    continue
                 made.unusable[node.id] = Problem(error.reason, f"node {node.id}: {error}")
                 continue
             except KubeError as error:
@@ -157,9 +176,28 @@ class Preparation:
                 text = f"node {node.id}: {error}; it is tried again"
                 made.unusable[node.id] = Problem(error.reason, text, transient=True)
                 continue
+            self._run.unserved.pop(node.id, None)
             made.members[node.id] = member
         made.out_of_reach = self._problems
         return made
+
+    def _is_early(self, node: Node, plan: Plan) -> str:
+        """What a node waits for whose kind is not served; empty when waiting is of no use.
+
+        Something that it depends on may be what brings the kind, such as its definition; it takes
+        a moment until the API server serves what was defined.
+        """
+        others = plan.edges[node.id]
+        if not others:
+            return ""
+        behind = [id_ for id_ in others if not self._run.records[id_].is_settled]
+        if behind:
+            self._run.unserved.pop(node.id, None)
+            return f"waits for {', '.join(behind[:5])}"
+        now = asyncio.get_running_loop().time()
+        if now - self._run.unserved.setdefault(node.id, now) < UNSERVED:
+            return "waits until the API server serves its kind"
+        return ""
 
     async def _member(self, node: Node, plan: Plan) -> Member:
         kind = await self._kind(node)
@@ -207,7 +245,7 @@ class Preparation:
 
     def _judged(self, node: Node, kind: Kind, version: str) -> Judged:
         """What is found out about a node once for each generation; what is wrong, each time."""
-        plain = self._desired(self._known(node), kind)
+        plain = self._desired(self._known(node), node, kind)
         judged = Judged(version, self._digest(node, plain, version), self._reach.maker(plain))
         problems = [f"node {node.id}: {problem}" for problem in self._reach.problems(plain)]
         self._problems += problems
@@ -222,8 +260,14 @@ class Preparation:
             body = {"object": body, "sensitive": part, "version": version}
         return self._target.children.digests.desired(body)
 
-    def _desired(self, object_: Mapping[str, Any], kind: Kind) -> Desired:
-        return desired(object_, kind, namespace=self._run.namespace, graph=self._run.graph)
+    def _desired(self, object_: Mapping[str, Any], node: Node, kind: Kind) -> Desired:
+        return desired(
+            object_,
+            kind,
+            namespace=self._run.namespace,
+            graph=self._run.graph,
+            adopts=node.apply_policy.mode == "Adopt",
+        )
 
     def _takes_values(self, node: Node) -> bool:
         found = self._templates.get(node.id)
@@ -256,7 +300,7 @@ class Preparation:
             object_: Object = self._templates[node.id].filled(node.object, values)
             for problem in object_problems(msgspec.structs.replace(node, object=object_)):
                 raise UnusableObjectError(problem)
-            wanted = self._desired(object_, kind)
+            wanted = self._desired(object_, node, kind)
             for problem in self._reach.problems(wanted):
                 raise OutOfReachError(problem)
             maker = self._reach.maker(wanted)
@@ -271,14 +315,14 @@ class Preparation:
     def _body(self, node: Node, kind: Kind) -> Callable[[], Awaitable[Desired]]:
         async def made() -> Desired:
             object_ = self._whole(node)
-            plain = self._desired(object_, kind)
+            plain = self._desired(object_, node, kind)
             if node.object_from is None:
                 return plain
             try:
                 part, where = await self._sensitive.part(node)
             except NotFoundError as error:
                 raise UnusableObjectError("the Secret that objectFrom names is gone") from error
-            wanted = self._desired(with_sensitive(object_, part, where=where), kind)
+            wanted = self._desired(with_sensitive(object_, part, where=where), node, kind)
             for problem in self._reach.problems(wanted):
                 raise UnusableObjectError(problem)
             if self._reach.maker(wanted) != self._reach.maker(plain):

@@ -9,11 +9,12 @@ import msgspec
 from pequod.api import reasons
 from pequod.api.graph import InventoryEntry
 from pequod.api.platform import ResourceGraph
-from pequod.controllers.platform.claims import heir
+from pequod.controllers.platform.claims import heir, is_claimed, suitor
 from pequod.controllers.platform.identity import Actor
 from pequod.controllers.platform.targets import Target
 from pequod.graph.advance import RETRY
 from pequod.graph.children import Watched
+from pequod.graph.inventory import is_left
 from pequod.graph.model import Plan, Ref
 from pequod.graph.removal import Doomed, Removal, Removed
 from pequod.graph.run import Run
@@ -59,9 +60,13 @@ class Scene:
     answerable: Callable[[], Awaitable[None]]
     """Raises a verdict when nobody answers for the graph."""
 
-    async def take_away(self, entries: Collection[InventoryEntry], plan: Plan | None) -> Removed:
+    async def take_away(
+        self, entries: Collection[InventoryEntry], plan: Plan | None, *, orphan: bool = False
+    ) -> Removed:
         """Delete, hand over or let go of objects, as far as that is possible now."""
         doomed, failed = await self._doomed(entries)
+        if orphan:
+            doomed = [replace(one, orphan=True, heir="", suitor="") for one in doomed]
         kinds = frozenset(one.kind for one in doomed if one.kind is not None)
         watched = await self.target.watched(kinds)
         removal = Removal(
@@ -87,8 +92,8 @@ class Scene:
 
     def would_go(self, entry: InventoryEntry) -> bool:
         """Whether an object that nobody asks for any more would be deleted."""
-        policy = entry.deletion_policy or self.graph.spec.deletion_policy
-        return policy != "Orphan" and not heir(self.graph, Ref.of(entry.id), self.graphs)
+        left = is_left(entry.deletion_policy, self.graph.spec.deletion_policy)
+        return not left and not is_claimed(self.graph, Ref.of(entry.id), self.graphs)
 
     async def _doomed(
         self, entries: Collection[InventoryEntry]
@@ -102,15 +107,17 @@ class Scene:
             except KubeError as error:
                 failed[ref] = error
                 continue
-            policy = entry.deletion_policy or self.graph.spec.deletion_policy
+            next_owner = heir(self.graph, ref, self.graphs)
             doomed.append(
                 Doomed(
                     entry=entry,
                     ref=ref,
                     kind=kind,
                     child=None,
-                    orphan=policy == "Orphan",
-                    heir=heir(self.graph, ref, self.graphs),
+                    orphan=is_left(entry.deletion_policy, self.graph.spec.deletion_policy),
+                    heir=next_owner,
+                    suitor="" if next_owner else suitor(self.graph, ref, self.graphs),
+                    unlabel=self.graph.metadata.deletion_timestamp is None,
                 )
             )
         return doomed, failed

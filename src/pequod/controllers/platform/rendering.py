@@ -24,6 +24,9 @@ from pequod.runtime.verdicts import Stalled
 from pequod.sources.artifact import Artifact
 from pequod.sources.store import Store
 
+_MOST_TOLD = 5
+"""Problems of a module that one message lists."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
@@ -38,8 +41,7 @@ class NotRenderedError(Exception):
     """The module could not be evaluated, or yields something that is no graph."""
 
     def __init__(self, error: EvaluationError) -> None:
-        problems = "; ".join(str(one) for one in error.problems[:5])
-        super().__init__(f"{error}: {problems}" if problems else str(error))
+        super().__init__(_told(error))
         self.error = error
 
 
@@ -116,9 +118,8 @@ class Renderer:
             if error.transient:
                 raise
             # The platform's mistake, not the tenant's: nothing is let through because of it.
-            raise UnavailableError(
-                f"the platform's policies cannot be evaluated: {error}; tell those who run it"
-            ) from error
+            told = f"the platform's policies cannot be evaluated: {_told(error)}"
+            raise UnavailableError(f"{told}; tell those who run it") from error
 
     @asynccontextmanager
     async def _tree(self, artifact: Artifact, path: str) -> AsyncIterator[Tree]:
@@ -133,6 +134,15 @@ class TreeGoneError(Exception):
     """A tree was evicted before it was used."""
 
     reason = reasons.FETCH_FAILED
+
+
+def _told(error: EvaluationError) -> str:
+    """What is wrong, each thing once, and how much more there is."""
+    if not error.problems:
+        return str(error)
+    shown = "; ".join(str(one) for one in error.problems[:_MOST_TOLD])
+    more = len(error.problems) - _MOST_TOLD
+    return f"{error}: {shown}" + (f"; and {more} more" if more > 0 else "")
 
 
 def _require_executable(made: Compiled) -> None:

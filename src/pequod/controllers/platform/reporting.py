@@ -23,7 +23,7 @@ from pequod.runtime.verdicts import Verdict, Waiting
 _MANY = 200
 """Nodes from which on the size of a status is worth a look."""
 _SHORT = 80
-LATE = 5.0
+LATE = 10.0
 """Seconds after which what was done is told, whatever became of it."""
 
 
@@ -49,6 +49,10 @@ class Later:
             yield
         except (Verdict, NotAppliedError) as end:
             self._ends.append(end)
+
+    def add(self, end: Verdict) -> None:
+        """A step was not taken, for a reason that was known before."""
+        self._ends.append(end)
 
     @property
     def clean(self) -> bool:
@@ -200,11 +204,6 @@ def note_mirrored(run: Run, refs: Iterable[Ref]) -> None:
     run.untold.add(reasons.MIRRORED, refs, _clock())
 
 
-def note_released(run: Run, refs: Iterable[Ref]) -> None:
-    """Objects were let go of, and live on."""
-    run.untold.add(reasons.ORPHANED, refs, _clock())
-
-
 def note_removed(run: Run, removed: Removed) -> None:
     """Objects were taken away, in one of the ways to go."""
     run.untold.add(reasons.PRUNED, removed.deleted, _clock())
@@ -212,13 +211,16 @@ def note_removed(run: Run, removed: Removed) -> None:
     run.untold.add(reasons.HANDED_OVER, removed.handed_over, _clock())
 
 
-def tell(run: Run, ctx: Context, *, ready: str = "") -> None:
-    """Tell what was done since the last time, and that the graph has become ready, if it has."""
+def tell(run: Run, ctx: Context, *, ready: str = "", source: str = "") -> None:
+    """Tell what was done since the last time, and that the graph has become ready, if it has.
+
+    Its source (a UID) is about to tell the same of itself: then that is said once.
+    """
     done = run.untold.taken()
     if ready:
         applied_now = done.pop(reasons.APPLIED, [])
-        names = f"; applied: {listed(applied_now, 20)}" if applied_now else ""
-        ctx.tell(reasons.READY, f"{ready}{names}")
+        names = f"applied: {listed(applied_now, 20)}" if applied_now else ""
+        ctx.tell(reasons.READY, ready, details=names, along_with=source)
     for reason, refs in done.items():
         ctx.tell(reasons.REASONS[reason], f"{_VERBS[reason]}: {listed(refs, 20)}")
 

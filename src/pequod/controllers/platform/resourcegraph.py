@@ -9,6 +9,7 @@ from pequod.api import reasons
 from pequod.api.gitops import Cluster
 from pequod.api.graph import Node
 from pequod.api.platform import ResourceGraph
+from pequod.controllers.frontend.handover import Handover, Parts
 from pequod.controllers.frontend.storing import FINALIZER
 from pequod.controllers.platform import adoptions, claims, limits, reporting
 from pequod.controllers.platform.finalizing import Finalizer
@@ -22,16 +23,16 @@ from pequod.graph.adopt import Adoption
 from pequod.graph.model import InvalidGraphError, Plan
 from pequod.graph.probes import Cel
 from pequod.graph.reach import Reach, made_accounts
-from pequod.graph.run import Run, resumed
+from pequod.graph.run import PACE, Run, resumed
 from pequod.kube.cache import Cache, Index, Projection
-from pequod.kube.client import Client
+from pequod.kube.errors import KubeError
 from pequod.kube.kinds import Kind
 from pequod.kube.objects import Key
 from pequod.runtime.context import Context
 from pequod.runtime.events import Recorder
 from pequod.runtime.reconciler import Permission, Reconciler
 from pequod.runtime.triggers import Trigger
-from pequod.runtime.verdicts import Result, Stalled, Waiting
+from pequod.runtime.verdicts import Result, Stalled, Verdict, Waiting
 
 UID = "uid"
 CLUSTER = "cluster"
@@ -85,21 +86,22 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
 
     def __init__(
         self,
-        own: Client,
         targets: Targets,
         identities: Identities,
         recorder: Recorder,
         *,
         cel: Cel | None,
         rules: Rules,
+        handover: Handover,
     ) -> None:
-        self._own = own
+        self._own = identities.own
+        self._handover = handover
         self._targets = targets
         self._identities = identities
         self._cel = cel
         self._rules = rules
         self._finalizer = Finalizer(
-            own=own,
+            own=identities.own,
             recorder=recorder,
             namespace=rules.namespace,
             account=rules.account,
@@ -133,15 +135,23 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
     def pace(self, object_: ResourceGraph) -> float:
         """Statuses of large graphs are worth their bytes less often."""
         run = self._runs.get(_key(object_))
-        return max(0.25, 0.01 * run.kib if run is not None else 0.0)
+        return run.pace if run is not None else PACE
 
     async def reconcile(self, object_: ResourceGraph, ctx: Context) -> Result:
         """Apply, look, prune."""
         run = self._run(object_)
+        if ctx.asked:
+            run.try_again()
         before, object_.status.phase = object_.status.phase, "Failed"
         try:
             ready, wake = await self._executed(object_, run, ctx)
-            reporting.tell(run, ctx, ready="" if before == "Ready" else ready)
+            source = object_.spec.source_ref
+            reporting.tell(
+                run,
+                ctx,
+                ready="" if before == "Ready" else ready,
+                source=(source.uid or "") if source is not None else "",
+            )
             object_.status.phase = "Ready"
         except Waiting as verdict:
             object_.status.phase = reporting.phase(verdict)
@@ -167,11 +177,14 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
             work = await self._pass(graph, run, plan, ctx)
             prepared = await work.prepare()
             adoption = await self._adopted(work, prepared, ctx)
+            blocked = await self._blocked(work, prepared, ctx)
             outcome = await work.execute(prepared)
         with later.collect(), ctx.step("Applied") as step:
             reporting.require_applied(outcome, plan)
             step.message = reporting.applied(plan)
-        if later.clean:
+        if blocked is not None:
+            later.add(blocked)
+        elif later.clean:
             with later.collect(), ctx.step("Pruned") as step:
                 step.message = await work.prune(prepared)
         if graph.spec.adopt is not None and adoption is not None:
@@ -181,6 +194,19 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
             step.message = reporting.healthy(outcome, plan)
         later.raise_worst(outcome.wake)
         return step.message, outcome.wake
+
+    async def _blocked(self, work: GraphPass, prepared: Prepared, ctx: Context) -> Waiting | None:
+        """Why nothing is pruned until somebody agrees to that: said before anything is made."""
+        try:
+            await work.brake(prepared)
+        except Waiting as verdict:
+            blocked = verdict
+        except KubeError as error:
+            blocked = Waiting(error.reason, f"whether to prune is not known: {error}", after=1.0)
+        else:
+            return None
+        ctx.fails("Pruned", blocked)
+        return blocked
 
     async def _adopted(self, work: GraphPass, prepared: Prepared, ctx: Context) -> Adoption | None:
         """Find out what joins the graph; that it could not be found out is said of that step."""
@@ -195,8 +221,18 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
     async def finalize(self, object_: ResourceGraph, ctx: Context) -> None:
         """Take everything away that the inventory holds; nothing else is needed for that."""
         run = self._run(object_)
+        run.ending |= self._graphs.is_certain(_key(object_), object_.metadata.resource_version)
         try:
-            await self._finalizer.finalize(object_, run, ctx, lambda: self._scene(object_, run))
+            await self._finalizer.finalize(
+                object_,
+                run,
+                ctx,
+                lambda: self._scene(object_, run),
+                claimed=lambda ref: claims.is_claimed(object_, ref, self._graphs),
+            )
+        except Verdict:
+            object_.status.phase = "Executing"
+            raise
         finally:
             if len(run.inventory):
                 reporting.tell_late(run, ctx)
@@ -209,10 +245,12 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
         run = self._runs.pop(key, None)
         if run is not None:
             self._targets.forget(run.graph)
+            self._handover.drop(run.graph)
 
     def reset(self) -> None:
         """Another replica leads."""
         self._runs.clear()
+        self._handover.clear()
         self._targets.reset()
 
     def _run(self, graph: ResourceGraph) -> Run:
@@ -230,6 +268,7 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
                 clock=asyncio.get_running_loop().time(),
                 now=reporting.now(),
             )
+            run.braked = _is_braked(graph)
         run.known = [stored]
         return run
 
@@ -272,7 +311,14 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
             ctx=ctx,
             lives=lambda uid: bool(self._graphs.by(UID, uid)),
             agreements=lambda: self._agreements(graph),
+            handed=lambda: self._handed(graph),
         )
+
+    def _handed(self, graph: ResourceGraph) -> Parts:
+        """Sensitive parts that need not be read, where the right to read them is asked for."""
+        if graph.spec.cluster_ref is not None or graph.spec.adopt is not None:
+            return {}
+        return self._handover.of(graph)
 
     async def _agreements(self, graph: ResourceGraph) -> dict[str, str]:
         """What people have agreed to, on the graph or on its source."""
@@ -295,6 +341,14 @@ def _made(plan: Plan, run: Run) -> Iterator[Node]:
     """Nodes whose objects the graph makes itself: not those that existed before."""
     adopted = {id_ for id_, record in run.records.items() if record.previous_managers}
     return (node for node in plan if node.id not in adopted)
+
+
+def _is_braked(graph: ResourceGraph) -> bool:
+    """Whether somebody has to agree to what a change takes away, by what is stored."""
+    return any(
+        one.type == "Pruned" and one.reason == reasons.PRUNE_BLOCKED
+        for one in graph.status.conditions
+    )
 
 
 def _key(graph: ResourceGraph) -> Key:

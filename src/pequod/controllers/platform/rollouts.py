@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from pequod.api.platform import Revision
+from pequod.api.graph import GraphMetadata
+from pequod.api.platform import Revision, Rollout
+from pequod.base.durations import seconds
 from pequod.graph.revisions import MOST, Stored
 
 
@@ -33,6 +35,15 @@ class History:
         """What is stored, with what the status says about it."""
         marks = {one.revision: Mark(ready=one.ready, failed=one.failed) for one in told}
         return cls(tuple(known), {one.number: marks.get(one.number, Mark()) for one in known})
+
+    @property
+    def newest(self) -> Stored | None:
+        """What was rendered last."""
+        return self.known[0] if self.known else None
+
+    def holding(self, render_hash: str | None) -> Stored | None:
+        """The newest revision of a rendering: that is what a graph with it holds."""
+        return next((one for one in self.known if one.render_hash == render_hash), None)
 
     def find(self, number: int) -> Stored | None:
         """The revision of a number."""
@@ -82,6 +93,46 @@ class History:
             )
             for one in self.known[:MOST]
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """The newest revision while it runs, has never been Ready, and there is a way back."""
+
+    wanted: Stored
+    good: Stored
+    """What it is given up for."""
+    since: datetime | None
+    """When its time began."""
+    deadline: float
+
+    @classmethod
+    def of(
+        cls, history: History, metadata: GraphMetadata, rollout: Rollout | None
+    ) -> "Trial | None":
+        """The trial that goes on with what a graph holds, if any does."""
+        wanted = history.newest
+        if rollout is None or not rollout.auto_rollback or wanted is None:
+            return None
+        good = history.last_good(wanted)
+        if good is None or good.render_hash == wanted.render_hash:
+            return None
+        if wanted.render_hash != metadata.render_hash or history.has_proved(wanted):
+            return None
+        return cls(
+            wanted=wanted,
+            good=good,
+            since=metadata.rendered_at,
+            deadline=seconds(rollout.deadline),
+        )
+
+    def is_over(self, now: datetime) -> bool:
+        """Whether the revision should be Ready by now."""
+        return is_overdue(self.since, self.deadline, now)
+
+    def left(self, now: datetime) -> float | None:
+        """Seconds until that is so."""
+        return remaining(self.since, self.deadline, now)
 
 
 def is_overdue(since: datetime | None, deadline: float, now: datetime) -> bool:

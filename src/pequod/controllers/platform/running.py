@@ -1,6 +1,7 @@
 """The revision of a Transform that runs: stored, returned to, or given up for an earlier one."""
 
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -14,20 +15,26 @@ from pequod.api.platform import (
     ResourceGraphStatus,
     Transform,
 )
-from pequod.base.durations import seconds, words
+from pequod.base.durations import words
 from pequod.controllers.frontend import ending, following
 from pequod.controllers.frontend.compiling import Compiled
+from pequod.controllers.frontend.handover import Handover
 from pequod.controllers.frontend.revisions import Revisions
 from pequod.controllers.frontend.storing import GRAPHS, GraphStore, Source
+from pequod.controllers.platform.looks import Looks
 from pequod.controllers.platform.rendering import Rendered
-from pequod.controllers.platform.rollouts import History, is_overdue, remaining
-from pequod.graph.revisions import Stored, UnreadableRevisionError
+from pequod.controllers.platform.rollouts import History, Trial
+from pequod.graph.revisions import Kept, Stored, UnreadableRevisionError
 from pequod.kube.cache import Cache, Unreadable
 from pequod.kube.client import Client
+from pequod.kube.objects import Key
 from pequod.runtime.context import Context
+from pequod.runtime.controller import is_suspended
 from pequod.runtime.verdicts import Stalled, Waiting
 
 BY_SOURCE = "source"
+LOOKED = 5.0
+"""Seconds after which a graph that is to be looked at is thought of, should it say nothing."""
 
 
 def by_source(graph: ResourceGraph) -> tuple[str, ...]:
@@ -79,11 +86,18 @@ class Running:
 class Runs:
     """Stores what is to run, and keeps what ran."""
 
-    def __init__(self, client: Client, graphs: Cache[ResourceGraph], revisions: Revisions) -> None:
+    def __init__(
+        self,
+        client: Client,
+        graphs: Cache[ResourceGraph],
+        revisions: Revisions,
+        handover: Handover,
+    ) -> None:
         self.graphs = graphs
         self.revisions = revisions
         self._client = client
-        self._store = GraphStore(client, graphs)
+        self._store = GraphStore(client, graphs, handover)
+        self._looks = Looks(client, graphs)
         graphs.add_index(BY_SOURCE, by_source)
 
     def find(self, source: Source) -> ResourceGraph | None:
@@ -92,17 +106,16 @@ class Runs:
 
     def hash_of(self, source: Source) -> str:
         """What the stored graph was rendered to, or nothing."""
-        found = self.graphs.get(source.key)
-        if found is None or isinstance(found, Unreadable):
-            return ""
-        return found.spec.metadata.render_hash or ""
+        found = self._in_use(source)
+        return found.spec.metadata.render_hash or "" if found is not None else ""
 
     def sources(self, source: Source) -> Iterable[Source]:
         """A source under every name that a graph of its has, or may have."""
         names = {key.name for key in self.graphs.by(BY_SOURCE, source.uid)} | {source.graph}
         return [replace(source, graph=name) for name in sorted(names)]
 
-    def preview(self, transform: Transform, source: Source, made: Compiled) -> ResourceGraph:
+    @staticmethod
+    def preview(transform: Transform, source: Source, made: Compiled) -> ResourceGraph:
         """The graph that there would be, for those who only want to look."""
         metadata = ObjectMeta(name=source.graph, namespace=source.namespace)
         spec = _spec(transform, source, made.nodes, made.metadata, ())
@@ -114,13 +127,67 @@ class Runs:
             status=ResourceGraphStatus(),
         )
 
+    def returned_to(self, transform: Transform, source: Source) -> Running | None:
+        """What runs instead of the newest revision since that was given up, if something does."""
+        graph = self._in_use(source)
+        history = self._history(transform, source)
+        newest = history.newest
+        if graph is None or newest is None or not history.has_failed(newest):
+            return None
+        held = history.holding(graph.spec.metadata.render_hash)
+        if held is None or held.number == newest.number:
+            return None
+        return Running(graph=graph, stored=held, wanted=newest)
+
+    async def judged(self, transform: Transform, source: Source, ctx: Context) -> float | None:
+        """Give the newest revision up if its time is over; how many seconds it has if it is not.
+
+        What is stored decides alone: whoever is away, wrong or only asked for a plan by now, the
+        way back is not theirs to block.
+        """
+        graph = self._in_use(source)
+        if graph is None or is_suspended(graph) or graph.metadata.deletion_timestamp is not None:
+            return None
+        history = self._history(transform, source)
+        trial = Trial.of(history, graph.spec.metadata, transform.spec.rollout)
+        if trial is None:
+            return None
+        if following.is_ready(graph):
+            transform.status.revisions = history.proved(trial.wanted).told()
+            return None
+        if not history.has_failed(trial.wanted):
+            if not (trial.is_over(ctx.now) or following.is_stalled(graph)):
+                self._looks.forget(ctx.key)
+                return trial.left(ctx.now)
+            if not await self._looks.taken(ctx.key, graph):
+                return LOOKED
+            await self._give_up(transform, history, trial, ctx)
+        # What cannot be returned to is told when it is stored; a new rendering may help before.
+        with suppress(Stalled):
+            await self._bring_back(source, graph, trial.good, ctx)
+        return None
+
+    async def _give_up(
+        self, transform: Transform, history: History, trial: Trial, ctx: Context
+    ) -> None:
+        ctx.tell(
+            reasons.ROLLED_BACK,
+            f"revision {trial.wanted.number} is not Ready within {words(trial.deadline)}: "
+            f"back to {trial.good.number}",
+            "Warning",
+        )
+        # Known to be given up before anything else runs: else the next pass would try again.
+        transform.status.revisions = history.given_up(trial.wanted).told()
+        await ctx.save()
+        self._looks.forget(ctx.key)
+
     async def stored(
         self, transform: Transform, source: Source, rendered: Rendered, ctx: Context
     ) -> Running:
         """Have the newest rendering in the graph, or what it was given up for."""
         made = rendered.made
         assert made is not None, "what something is against is not stored"
-        history = History.of(self.revisions.of(source), transform.status.revisions)
+        history = self._history(transform, source)
         await self._store.keep_secret(source, made, ctx)
         digest = (made.metadata.platform_ref or "").rpartition("@")[2]
         wanted = await self.revisions.keep(source, made, digest)
@@ -128,14 +195,10 @@ class Runs:
         history = history.with_known(wanted)
         target = self._target(transform, history, wanted)
         if target is wanted:
-            graph = await self._put(transform, source, made, rendered.violations)
-            history, target = self._judged(transform, history, wanted, graph, ctx)
-        if target is not wanted:
-            # Known to be given up before anything else runs: else the next pass would try again.
-            transform.status.revisions = history.told()
-            await ctx.save()
+            graph = await self._put(transform, source, rendered, ctx)
+        else:
             graph = await self._put_back(transform, source, target, ctx)
-        left = self._left(transform, history, wanted, graph, ctx)
+        left = _left(transform, history, graph, ctx)
         running = Running(graph=graph, stored=target, wanted=wanted, is_new=is_new, left=left)
         await self._settled(transform, source, history, running)
         return running
@@ -144,7 +207,7 @@ class Runs:
         self, transform: Transform, source: Source, number: int, ctx: Context
     ) -> Running:
         """Have an earlier revision in the graph."""
-        history = History.of(self.revisions.of(source), transform.status.revisions)
+        history = self._history(transform, source)
         target = history.find(number)
         if target is None:
             known = ", ".join(str(one.number) for one in history.known) or "none"
@@ -161,61 +224,39 @@ class Runs:
         """Have the graph left alone as well."""
         await self._store.suspend(source)
 
+    def forget(self, key: Key) -> None:
+        """A Transform is gone."""
+        self._looks.forget(key)
+
+    def reset(self) -> None:
+        """Another replica leads."""
+        self._looks.clear()
+
+    def _history(self, transform: Transform, source: Source) -> History:
+        return History.of(self.revisions.of(source), transform.status.revisions)
+
+    def _in_use(self, source: Source) -> ResourceGraph | None:
+        """The graph of a source; that it cannot be read or used is told when it is stored."""
+        found = self.graphs.get(source.key)
+        if found is None or isinstance(found, Unreadable) or not source.has(found):
+            return None
+        return found
+
     def _target(self, transform: Transform, history: History, wanted: Stored) -> Stored:
         """What is to run: the newest, unless it was given up and that still counts."""
         if _returns(transform) and history.has_failed(wanted):
             return history.last_good(wanted) or wanted
         return wanted
 
-    def _judged(
-        self,
-        transform: Transform,
-        history: History,
-        wanted: Stored,
-        graph: ResourceGraph,
-        ctx: Context,
-    ) -> tuple[History, Stored]:
-        """Whether the newest has proved itself, or is to be given up."""
-        if following.is_ready(graph):
-            return history.proved(wanted), wanted
-        rollout = transform.spec.rollout
-        if rollout is None or not rollout.auto_rollback or history.has_proved(wanted):
-            return history, wanted
-        late = is_overdue(graph.spec.metadata.rendered_at, seconds(rollout.deadline), ctx.now)
-        good = history.last_good(wanted)
-        if good is None or not (late or following.is_stalled(graph)):
-            return history, wanted
-        within = words(seconds(rollout.deadline))
-        ctx.tell(
-            reasons.ROLLED_BACK,
-            f"revision {wanted.number} is not Ready within {within}: back to {good.number}",
-            "Warning",
-        )
-        return history.given_up(wanted), good
-
-    def _left(
-        self,
-        transform: Transform,
-        history: History,
-        wanted: Stored,
-        graph: ResourceGraph,
-        ctx: Context,
-    ) -> float | None:
-        """Seconds until the newest revision is given up, should it not become Ready."""
-        rollout = transform.spec.rollout
-        if rollout is None or not rollout.auto_rollback or history.last_good(wanted) is None:
-            return None
-        return remaining(graph.spec.metadata.rendered_at, seconds(rollout.deadline), ctx.now)
-
     async def _put(
-        self,
-        transform: Transform,
-        source: Source,
-        made: Compiled,
-        violations: tuple[Violation, ...],
+        self, transform: Transform, source: Source, rendered: Rendered, ctx: Context
     ) -> ResourceGraph:
-        spec = _spec(transform, source, made.nodes, made.metadata, violations)
-        return await self._store.store(source, spec)
+        """Have a rendering in the graph; its time begins when it gets there, not before."""
+        made = rendered.made
+        assert made is not None, "what something is against is not stored"
+        metadata = msgspec.structs.replace(made.metadata, rendered_at=ctx.now)
+        spec = _spec(transform, source, made.nodes, metadata, rendered.violations)
+        return await self._store.store(source, spec, made)
 
     async def _put_back(
         self, transform: Transform, source: Source, target: Stored, ctx: Context
@@ -226,6 +267,23 @@ class Runs:
             nodes, metadata = found.spec.nodes, found.spec.metadata
             spec = _spec(transform, source, nodes, metadata, found.spec.violations)
             return await self._store.store(source, spec)
+        kept = await self._loaded(source, target, ctx)
+        return await self._store.store(
+            source, _spec(transform, source, kept.nodes, kept.metadata, ())
+        )
+
+    async def _bring_back(
+        self, source: Source, graph: ResourceGraph, target: Stored, ctx: Context
+    ) -> None:
+        """Have a revision in the graph, and everything else as it is: the spec may be wrong."""
+        kept = await self._loaded(source, target, ctx)
+        spec = msgspec.structs.replace(
+            graph.spec, nodes=kept.nodes, metadata=kept.metadata, violations=()
+        )
+        await self._store.store(source, spec)
+
+    async def _loaded(self, source: Source, target: Stored, ctx: Context) -> Kept:
+        """What a revision holds, as it is returned to now."""
         try:
             kept = await self.revisions.load(source, target)
         except UnreadableRevisionError as error:
@@ -234,9 +292,7 @@ class Runs:
                 f"revision {target.number} (ControllerRevision {target.name}) cannot be used: "
                 f"{error}; name another one in spec.rollbackTo",
             ) from error
-        metadata = msgspec.structs.replace(kept.metadata, rendered_at=ctx.now)
-        spec = _spec(transform, source, kept.nodes, metadata, ())
-        return await self._store.store(source, spec)
+        return replace(kept, metadata=msgspec.structs.replace(kept.metadata, rendered_at=ctx.now))
 
     async def _settled(
         self, transform: Transform, source: Source, history: History, running: Running
@@ -263,6 +319,16 @@ class Runs:
 def _returns(transform: Transform) -> bool:
     rollout = transform.spec.rollout
     return rollout is not None and rollout.auto_rollback
+
+
+def _left(
+    transform: Transform, history: History, graph: ResourceGraph, ctx: Context
+) -> float | None:
+    """Seconds until the newest revision is given up, should it not become Ready."""
+    trial = Trial.of(history, graph.spec.metadata, transform.spec.rollout)
+    if trial is None:
+        return None
+    return LOOKED if trial.is_over(ctx.now) else trial.left(ctx.now)
 
 
 def _spec(

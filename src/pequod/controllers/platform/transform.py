@@ -1,7 +1,8 @@
 """Transform: a CUE module and its input, kept in step with one ResourceGraph."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -86,6 +87,7 @@ class TransformReconciler(Reconciler[Transform]):
         {"Fetched", "Validated", "Rendered", "Executed", "Ready"}
     )
     linger = 3.0
+    patient = True
 
     def __init__(
         self, own: Client, modules: Modules, renderer: Renderer, runs: Runs, planner: Planner
@@ -100,11 +102,14 @@ class TransformReconciler(Reconciler[Transform]):
         """Graphs of deleted Transforms that were seen on their way out."""
         self._untold: dict[Key, tuple[str, float]] = {}
         """Revisions that were stored and not told of yet, and since when."""
+        self._wake: Callable[[Key], None] = lambda _key: None
+        self._alarms: dict[Key, asyncio.TimerHandle] = {}
+        """Ends of the time that revisions have, where errors delay the next pass."""
 
     def attach(self, wake: Callable[[Key], None], cache: Cache[Transform]) -> None:
         """Wake Transforms whose modules were fetched in the background."""
         del cache
-        self._modules.wake = wake
+        self._wake = self._modules.wake = wake
 
     def pace(self, object_: Transform) -> float:  # noqa: ARG002 -- the same for all
         """What is on its way need not be said at once."""
@@ -130,6 +135,7 @@ class TransformReconciler(Reconciler[Transform]):
 
     async def _done(self, transform: Transform, ctx: Context) -> tuple[str, float | None]:
         source = transform_source(transform)
+        _forget_the_past(transform)
         if transform.spec.rollout is not None and transform.spec.rollout.strategy == "Canary":
             raise Stalled(
                 reasons.UNSUPPORTED,
@@ -140,10 +146,13 @@ class TransformReconciler(Reconciler[Transform]):
             self._modules.forget(ctx.key)
             _require_no_dry_run(transform)
             return await self._returned(transform, source, ctx), None
-        rendered = await self._made(transform, source, ctx)
-        after = self._modules.after(transform, ctx.key)
-        if transform.spec.dry_run:
-            await self._planned(transform, source, rendered, ctx, after)
+        left = await self._runs.judged(transform, source, ctx)
+        self._tell_returned(transform, source, ctx)
+        with self._in_time(left, ctx.key):
+            rendered = await self._made(transform, source, ctx)
+            after = self._modules.after(transform, ctx.key)
+            if transform.spec.dry_run:
+                await self._planned(transform, source, rendered, ctx, after)
         with ctx.step("Rendered") as step:
             running = await self._runs.stored(transform, source, rendered, ctx)
             step.message = running.told
@@ -152,6 +161,7 @@ class TransformReconciler(Reconciler[Transform]):
     async def _returned(self, transform: Transform, source: Source, ctx: Context) -> str:
         """Run an earlier revision; neither its module nor its input is needed for that."""
         number = transform.spec.rollback_to or 0
+        transform.status.violations = ()
         told = f"not needed: revision {number} is asked for (spec.rollbackTo)"
         for name in ("Fetched", "Validated"):
             with ctx.step(name) as step:
@@ -171,8 +181,9 @@ class TransformReconciler(Reconciler[Transform]):
             self._untold[ctx.key] = (running.told, _clock())
         try:
             with ctx.step("Executed") as step:
-                soonest = min((one for one in (after, running.left) if one), default=None)
-                step.message = following.executed(running.graph, after=soonest)
+                step.message = following.executed(
+                    running.graph, after=_soonest(after, running.left)
+                )
         except Waiting as verdict:
             self._tell_late(ctx)
             running.require_hope(verdict)
@@ -195,6 +206,38 @@ class TransformReconciler(Reconciler[Transform]):
             del self._untold[ctx.key]
             ctx.tell(reasons.RENDERED, told)
 
+    def _tell_returned(self, transform: Transform, source: Source, ctx: Context) -> None:
+        """Follow what was returned to, also while nothing can be rendered."""
+        running = self._runs.returned_to(transform, source)
+        if running is None or not _was_rendered(transform):
+            return
+        with ctx.step("Rendered") as step:
+            step.message = running.told
+        with suppress(Waiting), ctx.step("Executed") as step:
+            step.message = following.executed(running.graph)
+
+    @contextmanager
+    def _in_time(self, left: float | None, key: Key) -> Iterator[None]:
+        """Whatever comes of it, have what runs looked at again when its time is over."""
+        self._silence(key)
+        try:
+            yield
+        except (Waiting, Stalled) as verdict:
+            # A verdict of its own: the one that was raised may be kept by whoever raised it.
+            after = _soonest(verdict.after, left)
+            raise type(verdict)(verdict.reason, verdict.message, after=after) from verdict
+        except Exception:
+            # The next pass after an error comes later each time; a deadline does not.
+            if left is not None:
+                loop = asyncio.get_running_loop()
+                self._alarms[key] = loop.call_later(left, self._wake, key)
+            raise
+
+    def _silence(self, key: Key) -> None:
+        alarm = self._alarms.pop(key, None)
+        if alarm is not None:
+            alarm.cancel()
+
     async def _made(self, transform: Transform, source: Source, ctx: Context) -> Rendered:
         """What the module makes of the input; raises when something is against it."""
         with ctx.step("Fetched") as step:
@@ -202,24 +245,24 @@ class TransformReconciler(Reconciler[Transform]):
             step.message = module.revision
         _note_module(transform, module, ctx)
         made = await self._tried(transform, module, source, ctx)
+        after = self._modules.after(transform, ctx.key)
         if isinstance(made, NotRenderedError):
-            transform.status.violations = ()
+            transform.status.violations, transform.status.plan = (), None
             with ctx.step("Rendered"):
-                raise Stalled(
-                    made.error.reason,
-                    f"{made}{self._stays(source)}",
-                    after=self._modules.after(transform, ctx.key),
-                ) from made
+                message = f"{made}{self._stays(transform, source)}"
+                raise Stalled(made.error.reason, message, after=after) from made
         with ctx.step("Validated") as step:
+            if isinstance(made, Stalled):
+                transform.status.violations, transform.status.plan = (), None
+                message = f"{made.message}{self._stays(transform, source)}"
+                raise Stalled(made.reason, message, after=_soonest(made.after, after)) from made
             if isinstance(made, Exception):
                 raise made
             transform.status.violations = made.violations
             if made.made is None:
-                raise Stalled(
-                    reasons.VIOLATED,
-                    f"{rulings.summary(made.violations)}{self._stays(source)}",
-                    after=self._modules.after(transform, ctx.key),
-                )
+                transform.status.plan = None
+                message = f"{rulings.summary(made.violations)}{self._stays(transform, source)}"
+                raise Stalled(reasons.VIOLATED, message, after=after)
             step.message = _let_pass(made)
         return made
 
@@ -234,8 +277,15 @@ class TransformReconciler(Reconciler[Transform]):
         except Exception as error:  # noqa: BLE001 -- raised again where it belongs
             return error
 
-    def _stays(self, source: Source) -> str:
-        return "; what runs stays as it is" if self._runs.hash_of(source) else ""
+    def _stays(self, transform: Transform, source: Source) -> str:
+        """What becomes of what runs while nothing else is stored."""
+        if not self._runs.hash_of(source):
+            return ""
+        running = self._runs.returned_to(transform, source)
+        if running is None:
+            return "; what runs stays as it is"
+        given_up, used = running.wanted.number, running.stored.number
+        return f"; revision {given_up} was given up, and revision {used} stays as it is"
 
     async def _rendering(
         self, transform: Transform, module: Artifact, source: Source, ctx: Context
@@ -285,24 +335,33 @@ class TransformReconciler(Reconciler[Transform]):
         """A Transform is left alone, and so is its graph."""
         await self._runs.suspend(transform_source(object_))
 
-    async def finalize(self, object_: Transform, ctx: Context) -> None:
-        """End its graph, or graphs if it was moved to another cluster lately."""
+    async def finalize(self, object_: Transform, ctx: Context) -> None:  # noqa: ARG002 -- the graph tells
+        """End its graph, or graphs if it was moved to another cluster lately.
+
+        The graph tells what became of its objects.
+        """
         source = transform_source(object_)
         for one in self._runs.sources(source):
             policy = object_.spec.deletion_policy
             await ending.end_graph(self._own, self._runs.graphs, one, policy, going=self._going)
         self._going = {one for one in self._going if not one.startswith(source.uid)}
-        ctx.tell(reasons.PRUNED, f"ResourceGraph {source.key} is gone with its objects")
 
     def forget(self, key: Key) -> None:
         """A Transform is gone, and so is what was remembered of it."""
         self._modules.forget(key)
+        self._runs.forget(key)
+        self._silence(key)
         self._rendered.pop(key, None)
         self._untold.pop(key, None)
 
     def reset(self) -> None:
         """Another replica leads."""
+        self._runs.reset()
+        for key in tuple(self._alarms):
+            self._silence(key)
         self._rendered.clear()
+        self._untold.clear()
+        self._going.clear()
 
 
 def _clock() -> float:
@@ -313,6 +372,27 @@ def transform_source(transform: Transform) -> Source:
     """A Transform as what a graph is made for."""
     cluster = transform.spec.cluster_ref
     return source_of(transform, cluster.name if cluster else None)
+
+
+def _forget_the_past(transform: Transform) -> None:
+    """Say nothing of this spec that was found out about another one."""
+    status = transform.status
+    if status.observed_generation != transform.metadata.generation:
+        status.violations, status.plan = (), None
+
+
+def _was_rendered(transform: Transform) -> bool:
+    """Whether this very spec was rendered and stored once."""
+    return any(
+        one.type == "Rendered"
+        and one.status == "True"
+        and one.observed_generation == transform.metadata.generation
+        for one in transform.status.conditions
+    )
+
+
+def _soonest(*times: float | None) -> float | None:
+    return min((one for one in times if one is not None), default=None)
 
 
 def _require_no_dry_run(transform: Transform) -> None:

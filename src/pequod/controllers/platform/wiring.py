@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pequod.api.platform import ResourceGraph
+from pequod.controllers.frontend.handover import Handover
 from pequod.controllers.frontend.revisions import PROJECTION, REVISIONS, SELECTION, Revisions
 from pequod.controllers.frontend.storing import GRAPHS
 from pequod.controllers.platform import policies
@@ -102,12 +103,17 @@ async def platform(
     targets = Targets(caches, clusters, digests, namespace=settings.rules.namespace)
     identities = Identities(caches.client, settings.identity, namespace=settings.rules.namespace)
     cel = rendering.evaluator if rendering is not None else None
-    graphs = _graphs(caches, targets, identities, recorder, cel=cel, rules=settings.rules)
+    handover = Handover()
+    graphs = ResourceGraphReconciler(
+        targets, identities, recorder, cel=cel, rules=settings.rules, handover=handover
+    )
     try:
         if rendering is None:
             yield (graphs,)
             return
-        async with _transforms(caches, targets, identities, rendering, digests) as transforms:
+        async with _transforms(
+            caches, targets, identities, rendering, digests, handover
+        ) as transforms:
             yield (graphs, transforms)
     finally:
         await targets.close()
@@ -127,23 +133,11 @@ async def resource_graphs(
     targets = Targets(caches, clusters, Digests(key), namespace=settings.rules.namespace)
     identities = Identities(caches.client, settings.identity, namespace=settings.rules.namespace)
     try:
-        yield _graphs(caches, targets, identities, recorder, cel=cel, rules=settings.rules)
+        yield ResourceGraphReconciler(
+            targets, identities, recorder, cel=cel, rules=settings.rules, handover=Handover()
+        )
     finally:
         await targets.close()
-
-
-def _graphs(
-    caches: Caches,
-    targets: Targets,
-    identities: Identities,
-    recorder: Recorder,
-    *,
-    cel: Cel | None,
-    rules: Rules,
-) -> ResourceGraphReconciler:
-    return ResourceGraphReconciler(
-        caches.client, targets, identities, recorder, cel=cel, rules=rules
-    )
 
 
 @asynccontextmanager
@@ -153,12 +147,14 @@ async def _transforms(
     identities: Identities,
     rendering: Rendering,
     digests: Digests,
+    handover: Handover,
 ) -> AsyncIterator[TransformReconciler]:
     library = rendering.library
     graphs = caches.share(GRAPHS, Projection(ResourceGraph))
     stored = caches.share(REVISIONS, PROJECTION, SELECTION)
     namespaces = caches.share(NAMESPACES, policies.PROJECTION)
-    runs = Runs(caches.client, graphs.cache, Revisions(caches.client, stored.cache))
+    revisions = Revisions(caches.client, stored.cache)
+    runs = Runs(caches.client, graphs.cache, revisions, handover)
     modules = Modules(library, identities)
     renderer = Renderer(
         evaluator=rendering.evaluator,

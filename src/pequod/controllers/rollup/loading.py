@@ -2,11 +2,8 @@
 
 import asyncio
 import secrets
-from base64 import b64decode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-
-import msgspec
 
 from pequod.api import reasons
 from pequod.api.rollup import OPChain, OPChainSpec
@@ -27,16 +24,12 @@ from pequod.controllers.rollup.findings import File
 from pequod.kube.client import Client
 from pequod.kube.errors import AlreadyExistsError, NotFoundError
 from pequod.kube.kinds import SECRETS
-from pequod.kube.objects import Key
+from pequod.kube.objects import Key, Secret
 from pequod.runtime.context import Context
 from pequod.runtime.verdicts import Stalled, Waiting
 
 Versions = tuple[tuple[str, str], ...]
 """Secrets and their versions: the same ones hold the same."""
-
-
-class _Secret(msgspec.Struct, frozen=True):
-    data: dict[str, str] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,12 +132,12 @@ class Loader:
             proposer_key=files.get(_PROPOSER),
         )
 
-    async def _data(self, namespace: str, name: str) -> dict[str, bytes]:
+    async def _data(self, namespace: str, name: str) -> Mapping[str, bytes]:
         try:
-            found = await self._client.get(SECRETS, name, namespace=namespace, type=_Secret)
+            found = await self._client.get(SECRETS, name, namespace=namespace, type=Secret)
         except NotFoundError as error:
             raise Waiting(reasons.SECRET_NOT_FOUND, f"Secret {name} is gone", after=1.0) from error
-        return {key: b64decode(value) for key, value in (found.data or {}).items()}
+        return found.content
 
 
 _BATCHER, _PROPOSER, _URL = "batcher", "proposer", "l1-url"
