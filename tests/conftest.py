@@ -9,9 +9,26 @@ from xdist.remote import Producer  # type: ignore[import-untyped]
 from xdist.scheduler import LoadScopeScheduling  # type: ignore[import-untyped]
 
 from clusters import SharedControlPlane
+from lateness import make_late
 from pequod.dev.node.packages import obstacle
 
 E2E = Path(__file__).parent / "e2e"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--late", type=float, default=0.0, metavar="SECONDS", help="longest delay of every request"
+    )
+
+
+@pytest.fixture(autouse=True, scope="session")
+def lateness(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Everything is late where that was asked for."""
+    seconds = request.config.getoption("--late")
+    with pytest.MonkeyPatch.context() as patch:
+        if seconds:
+            make_late(patch, seconds)
+        yield
 
 
 @pytest.fixture(scope="session")
