@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -33,6 +34,7 @@ from pequod.runtime.controller import Controller
 from pequod.runtime.events import Recorder
 from pequod.sources.library import LibraryOptions, opened
 from pequod.sources.resolver import Reference
+from waiting import until
 
 API = "/apis/platform.pequod.io/v1alpha1"
 MODULES = Path(__file__).parents[1] / "modules"
@@ -253,3 +255,36 @@ class Transforms(Graphs):
     def value(self, name: str) -> str:
         """What a map of the module holds."""
         return str(self.live("configmaps", name)["data"]["value"])
+
+
+class Plans(Transforms):
+    """Transforms that are asked for node by node, and what is planned for them."""
+
+    def want(self, name: str, *nodes: Object, **spec: Any) -> None:  # noqa: ANN401
+        self.ask(name, {"nodes": [*nodes]}, cueRef=inline(NODES), **spec)
+
+    def rehearse(self, name: str, *nodes: Object, **spec: Any) -> None:  # noqa: ANN401
+        self.alter(name, input={"nodes": [*nodes]}, dryRun=True, **spec)
+
+    async def planned(self, name: str) -> dict[str, tuple[str, str]]:
+        """By the names of objects, what would happen to them."""
+        await until(partial(self.because, name, "DryRun"))
+        changes = self.told(name)["plan"].get("changes", ())
+        return {one["object"]["name"]: (one["action"], one.get("message", "")) for one in changes}
+
+    async def refused(self, name: str, reason: str) -> str:
+        """Let it be executed; what that says, in the end."""
+        self.alter(name, dryRun=False)
+        await until(partial(self.because, name, reason, "Executed"))
+        return str(self.says(name, "Executed")["message"])
+
+    async def done(self, name: str) -> None:
+        self.alter(name, dryRun=False)
+        await until(partial(self.is_done, name))
+
+    def write(self, manager: str, made: Object, *, force: bool = False) -> None:
+        """Somebody else applies something."""
+        name = made["metadata"]["name"]
+        query = f"?fieldManager={manager}&force={str(force).lower()}"
+        path = f"{self.path('configmaps', name)}{query}"
+        assert self.api.call("PATCH", path, made, kind="apply-patch+yaml").code in {200, 201}

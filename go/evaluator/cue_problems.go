@@ -55,13 +55,13 @@ var sentences = map[string]func(trouble) string{
 
 // broken says everything that CUE has against a module, each thing once.
 func (m module) broken(err error, whole cue.Value) *failure {
-	problems := []problem{}
+	problems, read := []problem{}, sources{}
 	all := errors.Errors(err)
 	for _, one := range all[:min(len(all), mostExplained)] {
 		if heads(one) || len(problems) == mostProblems {
 			continue
 		}
-		if told := m.troubled(one, whole).problem(); !slices.ContainsFunc(problems, told.repeats) {
+		if told := m.troubled(one, whole, read).problem(); !slices.ContainsFunc(problems, told.repeats) {
 			problems = append(problems, told)
 		}
 	}
@@ -87,7 +87,7 @@ func heads(err errors.Error) bool {
 	return format == "%d errors in empty disjunction:"
 }
 
-func (m module) troubled(err errors.Error, whole cue.Value) trouble {
+func (m module) troubled(err errors.Error, whole cue.Value, read sources) trouble {
 	why := cause(err)
 	made := trouble{module: m, whole: whole, segments: err.Path(), at: valueAt(whole, err.Path())}
 	made.said, made.arguments = why.Msg()
@@ -98,7 +98,7 @@ func (m module) troubled(err errors.Error, whole cue.Value) trouble {
 	if m.position(made.places) == "" && made.at.Exists() {
 		made.places = append(made.places, made.at.Pos())
 	}
-	made.written = writtenAt(made.places)
+	made.written = read.writtenAt(made.places)
 	return made
 }
 

@@ -21,15 +21,32 @@ type written struct {
 	short map[string]string
 }
 
-// writtenAt looks it up at the first place that is in a file which can still be read.
-func writtenAt(places []token.Pos) written {
+// sources are the files of a module as they are written, each read once.
+type sources map[string]*ast.File
+
+// file is nil when there is no such file, or it is not CUE.
+func (t sources) file(name string) *ast.File {
+	if known, read := t[name]; read {
+		return known
+	}
+	file, err := parser.ParseFile(name, nil)
+	if err != nil {
+		file = nil
+	}
+	t[name] = file
+	return file
+}
+
+// writtenAt looks it up at the first place, which is the one that is told; there is nothing to say of
+// a file that cannot be read.
+func (t sources) writtenAt(places []token.Pos) written {
 	found := written{short: map[string]string{}}
 	for _, place := range places {
 		if !place.IsValid() || !strings.HasSuffix(place.Filename(), ".cue") {
 			continue
 		}
-		file, err := parser.ParseFile(place.Filename(), nil)
-		if err != nil {
+		file := t.file(place.Filename())
+		if file == nil {
 			return found
 		}
 		ast.Walk(file, func(node ast.Node) bool {

@@ -110,6 +110,9 @@ IMMUTABLE = Reason("Immutable", "A field that cannot change would have to; see `
 PRUNE_BLOCKED = Reason(
     "PruneBlocked", "A change would delete much, or something precious; acknowledge it to go on."
 )
+PRUNE_AGREED = Reason(
+    "PruneAgreed", "What a change deletes was acknowledged; it goes when everything is applied."
+)
 PRUNING = Reason("Pruning", "Objects that nobody asks for any more are being deleted.")
 PRUNED = Reason("Pruned", "Objects that nobody asked for any more were deleted.")
 READY = Reason("Ready", "Everything is applied and ready.")

@@ -48,6 +48,7 @@ from pequod.graph.digests import KEY_BYTES, Digests
 from pequod.graph.model import InvalidGraphError
 from pequod.graph.plan import Plan
 from pequod.graph.planning import Planning
+from pequod.graph.probes import Probes
 from pequod.graph.reach import Reach
 from pequod.kube.addresses import AddressRule
 from pequod.kube.client import METADATA_ONLY_LIST, Client, decoded
@@ -179,6 +180,9 @@ class Workshop:
             )
             if rendered.made is None:
                 return Judged(name=name, violations=rendered.violations)
+            if transform.spec.cluster_ref is not None:
+                elsewhere = _elsewhere(transform.spec.cluster_ref.name)
+                return Judged(name=name, unplanned=elsewhere, violations=rendered.violations)
             graph = Runs.preview(transform, source, rendered.made)
             plan = await self._planned(graph, rendered.made, transform.metadata.annotations)
         return Judged(name=name, plan=plan, violations=rendered.violations, notes=_notes(plan))
@@ -188,6 +192,8 @@ class Workshop:
         name = f"ResourceGraph {graph.metadata.namespace}/{graph.metadata.name}"
         if graph.spec.service_account_name is None and graph.spec.source_ref is None:
             return Judged(name=name, notes=(_NO_IDENTITY,))
+        if graph.spec.cluster_ref is not None:
+            return Judged(name=name, unplanned=_elsewhere(graph.spec.cluster_ref.name))
         plan = await self._planned(graph, made, graph.metadata.annotations)
         notes = (SUSPENDED,) if is_suspended(graph) else ()
         return Judged(name=name, plan=plan, notes=(*_notes(plan), *notes))
@@ -205,7 +211,8 @@ class Workshop:
             operator_namespace=NAMESPACE,
             accounts=accounts_of(graph, made),
         )
-        planning = Planning(self.client, Discovery(self.client))
+        probes = Probes(self.client, self.evaluator, owner=namespace)
+        planning = Planning(self.client, Discovery(self.client), probes)
         subject = subject_of(
             graph,
             stored,
@@ -266,6 +273,13 @@ def _returns(number: int) -> str:
     return (
         f"would return to revision {number} (spec.rollbackTo), whatever its module and its input "
         "are; what that changes is not planned: remove the field to plan the input"
+    )
+
+
+def _elsewhere(cluster_name: str) -> str:
+    return (
+        f"would be executed on Cluster {cluster_name}, which the operator alone can reach: set "
+        "spec.dryRun of a Transform to have it planned there"
     )
 
 

@@ -16,6 +16,9 @@ import msgspec
 
 from pequod.api import reasons
 
+MOST_TOLD = 5
+"""Problems that one message lists."""
+
 
 class Problem(msgspec.Struct, frozen=True):
     """One of several things that are wrong with a module."""
@@ -39,6 +42,15 @@ class EvaluationError(Exception):
     def __init__(self, message: str, problems: Sequence[Problem] = ()) -> None:
         super().__init__(message)
         self.problems = tuple(problems)
+
+    @property
+    def told(self) -> str:
+        """What is wrong, each thing once, and how much more there is."""
+        if not self.problems:
+            return str(self)
+        shown = "; ".join(str(one) for one in self.problems[:MOST_TOLD])
+        more = len(self.problems) - MOST_TOLD
+        return f"{self}: {shown}" + (f"; and {more} more" if more > 0 else "")
 
 
 class ModuleError(EvaluationError):

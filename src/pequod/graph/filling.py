@@ -86,11 +86,24 @@ async def filled(taker: Taker, sources: Mapping[str, Source], probes: Probes) ->
         read[id_] = live["metadata"].get("resourceVersion", "") if live is not None else ""
         if live is None:
             return replace(made, lacks=_absent(taker.template, id_, source))
-        objects[id_] = _visible(live, source)
+        objects[id_] = visible(live, sensitive=source.sensitive)
         size += len(msgspec.json.encode(objects[id_]))
         if size > MOST:
             text = f"what it takes values from is more than {MOST // 2**20} MiB: take less"
             return replace(made, problem=_problem(reasons.EVALUATION_LIMIT, taker, text))
+    sensitive = frozenset(id_ for id_, one in sources.items() if one.sensitive)
+    return await evaluated(taker, objects, sensitive, probes, made)
+
+
+async def evaluated(
+    taker: Taker,
+    objects: Mapping[str, Object],
+    sensitive: frozenset[str],
+    probes: Probes,
+    made: Filled,
+) -> Filled:
+    """What a node asks for with values of visible objects; some of them are `sensitive`."""
+    assert taker.template is not None, "asked for by those that have one"
     answers = await _answers(taker, taker.template, objects, probes)
     if answers is None:
         text = (
@@ -98,7 +111,6 @@ async def filled(taker: Taker, sources: Mapping[str, Source], probes: Probes) ->
             "the operator with --evaluator"
         )
         return replace(made, problem=_problem(reasons.EVALUATION_FAILED, taker, text))
-    sensitive = frozenset(id_ for id_, one in sources.items() if one.sensitive)
     return _judged(taker, answers, made, sensitive)
 
 
@@ -131,10 +143,10 @@ async def _live(taker: Taker, source: Source, probes: Probes) -> Object | None:
         raise RefusedError(Problem(problem.reason, text, transient=problem.transient)) from error
 
 
-def _visible(live: Object, source: Source) -> Object:
+def visible(live: Object, *, sensitive: bool) -> Object:
     """What expressions get to see: nothing that came from a Secret, and no bookkeeping."""
     metadata = {name: one for name, one in live["metadata"].items() if name != "managedFields"}
-    if not source.sensitive:
+    if not sensitive:
         return live | {"metadata": metadata}
     annotations = metadata.get("annotations") or {}
     if LAST_APPLIED in annotations:

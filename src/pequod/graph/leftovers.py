@@ -19,17 +19,17 @@ from pequod.kube.discovery import Discovery
 from pequod.kube.errors import KubeError, NotFoundError, UnknownKindError
 from pequod.kube.objects import Object
 
-AT_ONCE = 16
 _UNWANTED = "no node asks for it any more"
 
 
 class Leftovers:
     """Looks at objects in one identity's name."""
 
-    def __init__(self, client: Client, discovery: Discovery) -> None:
+    def __init__(self, client: Client, discovery: Discovery, slots: asyncio.Semaphore) -> None:
+        """`slots` are how many requests a plan makes at a time."""
         self._client = client
         self._discovery = discovery
-        self._slots = asyncio.Semaphore(AT_ONCE)
+        self._slots = slots
 
     async def found(
         self, subject: Subject, stale: Sequence[InventoryEntry]

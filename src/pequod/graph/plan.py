@@ -4,7 +4,7 @@
 """
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from pequod.api import reasons
@@ -15,6 +15,7 @@ from pequod.graph.model import Ref, graph_of, released_by
 from pequod.graph.prune import listed
 from pequod.graph.reach import Reach
 from pequod.graph.record import Problem
+from pequod.graph.values import Template
 from pequod.kube.objects import Object
 
 Action = Literal["Create", "Update", "Delete", "Adopt", "Recreate"]
@@ -34,8 +35,25 @@ class Wanted:
     node: Node
     object: Mapping[str, Any]
     """With its sensitive part."""
-    later: bool = False
-    """Whether values of other nodes are filled in when it is applied."""
+    template: Template | None = None
+    """Where values of other nodes are still to be filled in."""
+    waits: str = ""
+    """Which of them is not there yet, for a person."""
+
+    @property
+    def later(self) -> bool:
+        """Whether it is known only when it is applied."""
+        return self.template is not None
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """The nodes that values are taken from."""
+        return self.template.sources if self.template is not None else ()
+
+    def filled(self, values: Mapping[str, Any]) -> "Wanted":
+        """With values, by the text of their expressions; raises UnfitValueError."""
+        assert self.template is not None, "asked for by those that have one"
+        return replace(self, object=self.template.filled(self.object, values), template=None)
 
     @property
     def sensitive(self) -> bool:

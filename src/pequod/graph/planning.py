@@ -12,17 +12,19 @@ from typing import Any, Literal
 from pequod.api import reasons
 from pequod.api.graph import InventoryEntry, Node
 from pequod.graph import rehearsal
-from pequod.graph.applying import not_ours
+from pequod.graph.applying import RefusedError, not_ours
 from pequod.graph.child import PRUNE
 from pequod.graph.desired import Desired, UnusableObjectError, desired
 from pequod.graph.differences import Difference, comparable, differences
 from pequod.graph.fields import managers, our_fields, owns
+from pequod.graph.foreseen import Steady, foreseen
 from pequod.graph.foundations import is_defined_by
 from pequod.graph.inventory import Inventory, unseen
 from pequod.graph.leftovers import Leftovers
 from pequod.graph.model import Ref, graph_of
 from pequod.graph.ownership import leaves_replicas
 from pequod.graph.plan import Action, Change, Plan, Subject, Wanted
+from pequod.graph.probes import Probes
 from pequod.graph.problems import explained, holders, is_immutable
 from pequod.graph.record import Problem
 from pequod.graph.takeover import require_acceptable
@@ -51,6 +53,8 @@ class _Found:
     """None while its kind is not known."""
     outlook: Outlook = "unchanged"
     change: Change | None = None
+    steady: Steady | None = None
+    """What others may take values from: its object, if that is there and stays as it is."""
 
 
 @dataclass(slots=True)
@@ -72,15 +76,25 @@ class _Made:
     namespaces: frozenset[str]
     nodes: tuple[Node, ...]
 
+    @classmethod
+    def by(cls, wanted: Sequence[Wanted]) -> "_Made":
+        namespaces = (
+            one.object["metadata"]["name"]
+            for one in wanted
+            if (one.object.get("apiVersion"), one.object.get("kind")) == ("v1", "Namespace")
+        )
+        return cls(frozenset(namespaces), tuple(one.node for one in wanted))
+
 
 class Planning:
     """Asks one API server in one identity's name."""
 
-    def __init__(self, client: Client, discovery: Discovery) -> None:
+    def __init__(self, client: Client, discovery: Discovery, probes: Probes) -> None:
         self._client = client
-        self._leftovers = Leftovers(client, discovery)
-        self._kinds = _Kinds(discovery)
+        self._probes = probes
         self._slots = asyncio.Semaphore(AT_ONCE)
+        self._leftovers = Leftovers(client, discovery, self._slots)
+        self._kinds = _Kinds(discovery)
 
     async def out_of_reach(self, subject: Subject, wanted: Sequence[Wanted]) -> list[str]:
         """Why objects are out of reach, in the words of an execution; no object is read for it."""
@@ -94,18 +108,18 @@ class Planning:
         return found
 
     async def planned(self, subject: Subject, wanted: Sequence[Wanted]) -> Plan:
-        """What would be done for nodes, in the order in which they are given."""
-        made = _Made(
-            namespaces=frozenset(
-                one.object["metadata"]["name"]
-                for one in wanted
-                if (one.object.get("apiVersion"), one.object.get("kind")) == ("v1", "Namespace")
-            ),
-            nodes=tuple(one.node for one in wanted),
-        )
+        """What would be done for nodes, in the order in which they are given.
+
+        Whoever takes values from others comes after them.
+        """
+        made = _Made.by(wanted)
+        tasks: dict[str, asyncio.Task[_Found]] = {}
         async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(self._bounded(subject, one, made)) for one in wanted]
-        found = [task.result() for task in tasks]
+            for one in wanted:
+                sources = {id_: tasks[id_] for id_ in one.sources}
+                task = group.create_task(self._bounded(subject, one, made, sources))
+                tasks[one.node.id] = task
+        found = [task.result() for task in tasks.values()]
         changes = [one.change for one in found if one.change is not None]
         pruned, left = await self._leftovers.found(subject, _stale(subject, found))
         if any(one.refused for one in changes):
@@ -117,30 +131,50 @@ class Planning:
             awaited=_refs(found, "awaited"),
         )
 
-    async def _bounded(self, subject: Subject, wanted: Wanted, made: _Made) -> _Found:
+    async def _bounded(
+        self,
+        subject: Subject,
+        wanted: Wanted,
+        made: _Made,
+        sources: Mapping[str, asyncio.Task[_Found]],
+    ) -> _Found:
+        """What would happen to the object of a node, known when that of its sources is."""
+        known = {id_: (await task).steady for id_, task in sources.items()}
+        steady = {id_: one for id_, one in known.items() if one is not None}
         async with self._slots:
-            return await self._one(subject, wanted, made)
+            return await self._one(subject, wanted, made, steady)
 
-    async def _one(self, subject: Subject, wanted: Wanted, made: _Made) -> _Found:
+    async def _one(
+        self, subject: Subject, wanted: Wanted, made: _Made, steady: Mapping[str, Steady]
+    ) -> _Found:
         """The object of a node, and what would happen to it."""
         try:
             body = await self._body(subject, wanted)
+            if wanted.later:
+                wanted = await foreseen(wanted, body, steady, self._probes)
+                body = await self._body(subject, wanted)
         except (UnusableObjectError, KubeError) as error:
             return _Found(wanted, None, "changes", _bodiless(wanted, subject, made, error))
+        except RefusedError as error:
+            return _found(_change("Update", wanted, body, refused=error.problem), wanted, body)
         if problems := [*subject.reach.problems(body)]:
             # Whoever may not have an object is not told anything about it either.
             problem = Problem(reasons.OUT_OF_REACH, "; ".join(problems))
             return _found(_change("Create", wanted, body, refused=problem), wanted, body)
         try:
-            live = await self._live(body)
+            return await self._met(subject, wanted, body, made)
         except KubeError as error:
             return _found(_refused("Update", wanted, body, error), wanted, body)
+
+    async def _met(self, subject: Subject, wanted: Wanted, body: Desired, made: _Made) -> _Found:
+        """What would happen to an object within reach; raises when it cannot be looked at."""
+        live = await self._live(body)
         watches = wanted.node.apply_policy.mode == "Observe"
         if watches or subject.mirrors(wanted.node, body.ref, live):
             return _observed(subject, wanted, body, live)
         if live is None:
             return _found(await self._created(wanted, body, made), wanted, body)
-        return _found(await self._changed(subject, wanted, body, live), wanted, body)
+        return _found(await self._changed(subject, wanted, body, live), wanted, body, live)
 
     async def _live(self, body: Desired) -> Object | None:
         ref = body.ref
@@ -157,7 +191,7 @@ class Planning:
         return desired(wanted.object, kind, namespace=subject.namespace, graph=graph, adopts=adopts)
 
     async def _created(self, wanted: Wanted, body: Desired, made: _Made) -> Change:
-        change = _change("Create", wanted, body, note=_LATER if wanted.later else "")
+        change = _change("Create", wanted, body, note=_later(wanted))
         if wanted.later or body.ref.namespace in made.namespaces:
             return change
         try:
@@ -171,16 +205,18 @@ class Planning:
     ) -> Change | None:
         """What would become of an object that is there."""
         if not subject.owns(body.ref, live):
-            return await self._met(subject, wanted, body, live)
+            return await self._joined(subject, wanted, body, live)
         if wanted.node.apply_policy.mode == "Create":
             return None
         if live["metadata"].get("deletionTimestamp"):
             return _change("Create", wanted, body, note=_GOING)
         if wanted.later:
-            return _change("Update", wanted, body, note=_LATER)
+            return _change("Update", wanted, body, note=_later(wanted))
         return await self._compared(subject, wanted, body, live)
 
-    async def _met(self, subject: Subject, wanted: Wanted, body: Desired, live: Object) -> Change:
+    async def _joined(
+        self, subject: Subject, wanted: Wanted, body: Desired, live: Object
+    ) -> Change:
         """What would become of an object that is not the graph's: adopted, or left as it is."""
         named = wanted.node.apply_policy.mode == "Adopt"
         joins = named or subject.joins(wanted.node, body.ref, live)
@@ -195,7 +231,7 @@ class Planning:
             problem = not_ours(body.ref, live, lives=lives)
             return _change("Adopt" if joins else "Update", wanted, body, refused=problem)
         if wanted.later:
-            return _change("Adopt", wanted, body, note=_LATER)
+            return _change("Adopt", wanted, body, note=_later(wanted))
         return await self._adopted(wanted, body, live)
 
     async def _adopted(self, wanted: Wanted, body: Desired, live: Object) -> Change:
@@ -259,8 +295,21 @@ def _refs(found: Sequence[_Found], outlook: Outlook) -> tuple[Ref, ...]:
     return tuple(one.ref for one in found if one.outlook == outlook and one.ref is not None)
 
 
-def _found(change: Change | None, wanted: Wanted, body: Desired) -> _Found:
-    return _Found(wanted, body.ref, "changes" if change is not None else "unchanged", change)
+def _found(
+    change: Change | None, wanted: Wanted, body: Desired, live: Object | None = None
+) -> _Found:
+    if change is not None:
+        return _Found(wanted, body.ref, "changes", change)
+    return _Found(wanted, body.ref, "unchanged", steady=_steady(wanted, live))
+
+
+def _steady(wanted: Wanted, live: Object | None) -> Steady | None:
+    return Steady(live, wanted.sensitive) if live is not None else None
+
+
+def _later(wanted: Wanted) -> str:
+    """What there is to know of a node whose values are not known yet."""
+    return (wanted.waits or _LATER) if wanted.later else ""
 
 
 def _observed(subject: Subject, wanted: Wanted, body: Desired, live: Object | None) -> _Found:
@@ -273,7 +322,8 @@ def _observed(subject: Subject, wanted: Wanted, body: Desired, live: Object | No
     if mirrored and not ours and (problem := subject.reach.against_joining(found, mirrored=True)):
         return _found(_change("Adopt", wanted, body, refused=problem), wanted, body)
     known = any(one.id == body.ref.id for one in subject.inventory)
-    return _Found(wanted, body.ref, "left" if known else "unchanged")
+    outlook: Outlook = "left" if known else "unchanged"
+    return _Found(wanted, body.ref, outlook, steady=_steady(wanted, live))
 
 
 def _change(

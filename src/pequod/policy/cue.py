@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pequod.api.graph import Violation
-from pequod.evaluator.errors import ModuleError
+from pequod.evaluator.errors import MOST_TOLD, ModuleError
 from pequod.evaluator.evaluator import Evaluator, Tree
 from pequod.policy.rulings import (
     Override,
@@ -13,9 +13,6 @@ from pequod.policy.rulings import (
     parameters,
     require_allowed,
 )
-
-_MOST_TOLD = 5
-"""Problems that one message lists."""
 
 
 async def judged(
@@ -42,6 +39,5 @@ def _refusal(error: ModuleError, given: Mapping[str, object]) -> str:
     """Which parameters are wrong, where that is known; without them the policies were sound."""
     wrong = [one for one in error.problems if ".parameters" in one.path]
     if not wrong:
-        told = "; ".join([str(error), *map(str, error.problems[:_MOST_TOLD])])
-        return f"{told}: correct the parameters of {', '.join(sorted(given))} in policies"
-    return "; ".join(f"{one.path} {one.message}" for one in wrong[:_MOST_TOLD])
+        return f"{error.told}: correct the parameters of {', '.join(sorted(given))} in policies"
+    return "; ".join(f"{one.path} {one.message}" for one in wrong[:MOST_TOLD])

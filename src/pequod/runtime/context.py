@@ -59,6 +59,8 @@ class Context:
         """
         self.asked = asked
         """Whether somebody has asked for this very pass: then nothing waits for its time."""
+        self.answered = True
+        """Whether what somebody has asked for is done with this pass; a reconciler may deny it."""
         self.needed: set[tuple[Kind, Key]] = set()
         """What the object has turned out to depend on."""
         self.remarks: list[Remark] = []

@@ -288,9 +288,8 @@ class Controller(Generic[R]):
         outcome = await self._judged(settled, self._reconciler.reconcile(object_, context))
         self._dependencies.settle(key, context.needed)
         object_.status.observed_generation = found.metadata.generation
-        object_.status.last_handled_reconcile_at = (
-            _request(found) or object_.status.last_handled_reconcile_at
-        )
+        if context.answered and (request := _request(found)):
+            object_.status.last_handled_reconcile_at = request
         return await self._told(key, work, settled, context, outcome)
 
     def _context(self, key: Key, work: "_Pass[R]", settled: Conditions) -> Context:

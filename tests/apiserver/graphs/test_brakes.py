@@ -87,3 +87,24 @@ async def test_case_49_the_brake_is_stored_before_anything_is_made(
     assert first.place.endswith("/web/status")
     told = [event for event in graphs.events("web") if event["reason"] == "PruneBlocked"]
     assert len(told) == 1
+
+
+async def test_what_was_agreed_to_goes_when_everything_else_is_applied(
+    graphs: Graphs, engine: Start
+) -> None:
+    """Meanwhile nobody is asked to agree again."""
+    graphs.make("configmaps", config_map("taken"))
+    graphs.create("web", *maps(*OLD))
+    async with engine():
+        await until(partial(graphs.is_ready, "web"))
+        graphs.change("web", *maps("a", "taken"))
+        await until(partial(is_blocked, graphs))
+        agreement = graphs.message("web", "Pruned").rpartition(" ")[2].strip("`")
+        name, _, value = agreement.partition("=")
+        graphs.patch("web", {"metadata": {"annotations": {name: value}}})
+        await until(lambda: graphs.reason("web", "Pruned") == "PruneAgreed")
+        assert all_there(graphs, *OLD)
+    async with engine():
+        graphs.remove("configmaps", "taken")
+        await until(partial(graphs.is_ready, "web"))
+    assert graphs.inventory("web").keys() == {"ConfigMap/a", "ConfigMap/taken"}

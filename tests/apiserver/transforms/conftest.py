@@ -14,7 +14,7 @@ from pequod.base.backoff import Backoff
 from pequod.controllers.platform.identity import IdentityRules
 from pequod.kube.kubeconfig import own_access
 from pequod.sources.resolver import Reference
-from transforms import SOON, Platform, StartPlatform, Transforms, running
+from transforms import SOON, Plans, Platform, StartPlatform, Transforms, running
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -65,3 +65,8 @@ def platform(operator_account: Path, namespace: str, tmp_path: Path) -> StartPla
             yield started
 
     return start
+
+
+@pytest.fixture
+def plans(transforms: Transforms) -> Plans:
+    return Plans(transforms)

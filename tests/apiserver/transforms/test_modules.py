@@ -24,6 +24,7 @@ from waiting import until
 
 ADA = ("ada", "lovelace")
 NOW = "reconcile.pequod.io/requestedAt"
+GRAPH = "transform-web"
 
 
 @pytest.fixture
@@ -159,11 +160,14 @@ async def test_a_source_that_is_slow_leaves_what_runs_ready_until_it_has_answere
         transforms.annotate("web", **{NOW: "1"})
         await asked.wait()
         transforms.annotate("web", **{NOW: "2"})
-        await until(lambda: transforms.told("web").get("lastHandledReconcileAt") == "2")
+        transforms.alter("web", interval="20m")
+        await until(lambda: transforms.told("web")["observedGeneration"] == 2)
         assert transforms.is_done("web"), transforms.says("web")
         assert transforms.told("web")["phase"] == "Ready"
         assert transforms.value("web-0") == "a"
+        assert transforms.told("web")["lastHandledReconcileAt"] == "1", "it is still being asked"
         answers.set()
+        await until(lambda: transforms.told("web").get("lastHandledReconcileAt") == "2")
         await until(lambda: transforms.value("web-0") == "a!")
 
 
@@ -184,9 +188,28 @@ async def test_a_source_that_was_away_is_not_called_back_before_it_has_answered(
         await until(partial(transforms.because, "web", "SourceUnavailable", "Fetched"))
         git.behaviour = git.stall
         transforms.annotate("web", **{NOW: "2"})
-        await until(lambda: transforms.told("web").get("lastHandledReconcileAt") == "2")
+        transforms.alter("web", interval="20m")
+        await until(lambda: transforms.told("web")["observedGeneration"] == 2)
         assert transforms.because("web", "SourceUnavailable", "Fetched")
-        assert transforms.is_done("web"), "what runs is as Ready as before"
+        assert transforms.told("web")["lastHandledReconcileAt"] == "1", "it is still being asked"
+
+
+async def test_what_is_resumed_is_executed_although_its_source_is_away(
+    transforms: Transforms, platform: StartPlatform, git: GitServer
+) -> None:
+    transforms.make("secrets", secret_of(git))
+    transforms.ask("web", {"value": "a"}, cueRef=in_git(git))
+    async with platform():
+        await until(partial(transforms.is_done, "web"))
+        transforms.alter("web", suspend=True)
+        await until(lambda: transforms.get(GRAPH)["spec"].get("suspend") is True)
+        await git.stop()
+        transforms.edit("configmaps", "web-0", {"data": {"value": "theirs"}})
+        transforms.alter("web", suspend=False, input={"value": "b"})
+    async with platform():
+        await until(partial(transforms.because, "web", "SourceUnavailable", "Fetched"))
+        await until(lambda: transforms.value("web-0") == "a")
+        assert not transforms.is_done("web"), "it is not what was asked for"
 
 
 async def test_a_revision_is_given_up_although_its_source_is_away(

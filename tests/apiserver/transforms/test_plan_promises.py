@@ -3,55 +3,14 @@
 import asyncio
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-import pytest
 
 from commandline import Pequod
-from graphs import Object, config_map, deployment, node
+from graphs import config_map, deployment, node
 from pequod.graph.model import GRAPH_LABEL
-from transforms import NODES, StartPlatform, Transforms, inline, written
+from transforms import NODES, Plans, StartPlatform, inline, written
 from waiting import until
 
 EXISTS = [{"type": "Exists"}]
-
-
-class Plans(Transforms):
-    """Transforms that are asked for node by node, and what is planned for them."""
-
-    def want(self, name: str, *nodes: Object, **spec: Any) -> None:  # noqa: ANN401
-        self.ask(name, {"nodes": [*nodes]}, cueRef=inline(NODES), **spec)
-
-    def rehearse(self, name: str, *nodes: Object, **spec: Any) -> None:  # noqa: ANN401
-        self.alter(name, input={"nodes": [*nodes]}, dryRun=True, **spec)
-
-    async def planned(self, name: str) -> dict[str, tuple[str, str]]:
-        """By the names of objects, what would happen to them."""
-        await until(partial(self.because, name, "DryRun"))
-        changes = self.told(name)["plan"].get("changes", ())
-        return {one["object"]["name"]: (one["action"], one.get("message", "")) for one in changes}
-
-    async def refused(self, name: str, reason: str) -> str:
-        """Let it be executed; what that says, in the end."""
-        self.alter(name, dryRun=False)
-        await until(partial(self.because, name, reason, "Executed"))
-        return str(self.says(name, "Executed")["message"])
-
-    async def done(self, name: str) -> None:
-        self.alter(name, dryRun=False)
-        await until(partial(self.is_done, name))
-
-    def write(self, manager: str, made: Object, *, force: bool = False) -> None:
-        """Somebody else applies something."""
-        name = made["metadata"]["name"]
-        query = f"?fieldManager={manager}&force={str(force).lower()}"
-        path = f"{self.path('configmaps', name)}{query}"
-        assert self.api.call("PATCH", path, made, kind="apply-patch+yaml").code in {200, 201}
-
-
-@pytest.fixture
-def plans(transforms: Transforms) -> Plans:
-    return Plans(transforms)
 
 
 def promised(planned: tuple[str, str]) -> str:

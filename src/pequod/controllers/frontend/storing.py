@@ -8,6 +8,7 @@ import asyncio
 from base64 import b64encode
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import datetime
 
 import msgspec
 
@@ -112,6 +113,13 @@ class GraphStore:
             )
         return found
 
+    def in_use(self, source: Source) -> ResourceGraph | None:
+        """The graph of a source; that it cannot be read or used is told when it is stored."""
+        found = self._graphs.get(source.key)
+        if found is None or isinstance(found, Unreadable) or not source.has(found):
+            return None
+        return found
+
     async def keep_secret(self, source: Source, made: Compiled, ctx: Context) -> None:
         """Have the sensitive parts where the nodes refer to them, and hear when they are gone."""
         key = Key(source.namespace, made.secret)
@@ -160,6 +168,15 @@ class GraphStore:
         if found is None or found.spec.suspend or found.metadata.deletion_timestamp is not None:
             return
         await self.store(source, msgspec.structs.replace(found.spec, suspend=True))
+
+    async def resume(self, source: Source, now: datetime) -> None:
+        """Have the graph executed as it is; its time begins anew, since nothing was done in it."""
+        found = self.in_use(source)
+        if found is None or not found.spec.suspend or found.metadata.deletion_timestamp:
+            return
+        metadata = msgspec.structs.replace(found.spec.metadata, rendered_at=now)
+        spec = msgspec.structs.replace(found.spec, suspend=False, metadata=metadata)
+        await self.store(source, spec)
 
     async def _write(
         self, source: Source, spec: ResourceGraphSpec, found: ResourceGraph | None

@@ -10,8 +10,15 @@ from pequod.kube.cache import Cache
 from pequod.runtime.controller import is_suspended
 
 INDEX = "claims"
+UID = "uid"
+"""The index that finds a graph by what its objects carry."""
 HOPE = 45.0
 """Seconds for which a graph that fails may be about to succeed: it looks for rights every 30 s."""
+
+
+def uids(graph: ResourceGraph) -> tuple[str, ...]:
+    """What the objects of a graph carry."""
+    return (graph.metadata.uid,)
 
 
 def claims(graph: ResourceGraph) -> Iterator[str]:

@@ -100,6 +100,8 @@ class Modules:
         if fetch is None or not self._holds(fetch, wish, transform):
             fetch = await self._begin(transform, ctx, wish)
         if not await self._is_there(fetch, ctx.key):
+            # Whoever asks wants to see what it is by now, not what is in use meanwhile.
+            ctx.answered = not ctx.asked
             return self._meanwhile(fetch, ctx.key)
         try:
             artifact = fetch.task.result()

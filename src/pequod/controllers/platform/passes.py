@@ -71,6 +71,8 @@ class GraphPass:
     """The annotations of the graph and of its source."""
     handed: Callable[[], Parts]
     """Sensitive parts that need not be read."""
+    released: bool = False
+    """Whether somebody has agreed to what is taken away."""
 
     async def prepare(self) -> Prepared:
         """The nodes, ready to be executed; raises a verdict when some are out of reach."""
@@ -265,7 +267,8 @@ class GraphPass:
         problem = braked(deleted, self.run.before, emptied=emptied)
         if not problem and deleted and self.run.braked:
             problem = f"would delete {listed([Ref.of(entry.id) for entry in deleted])}"
-        if problem and not agreed(self.graph, await self.agreements()):
+        self.released = bool(problem) and agreed(self.graph, await self.agreements())
+        if problem and not self.released:
             raise Waiting(
                 reasons.PRUNE_BLOCKED,
                 f"this change {problem}; {way_out(self.graph)}",

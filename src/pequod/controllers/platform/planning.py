@@ -23,6 +23,7 @@ from pequod.graph.desired import with_sensitive
 from pequod.graph.model import Ref, checked
 from pequod.graph.plan import Change, Plan, Subject, Wanted
 from pequod.graph.planning import Planning
+from pequod.graph.probes import Cel, Probes
 from pequod.graph.reach import Reach, made_accounts
 from pequod.runtime.verdicts import Verdict
 
@@ -68,9 +69,11 @@ class Planner:
     targets: Targets
     identities: Identities
     runs: Runs
+    cel: Cel
 
     def __post_init__(self) -> None:
-        """Have graphs found by the objects that they ask for."""
+        """Have graphs found by the objects that they have, and that they ask for."""
+        self.runs.graphs.add_index(claims.UID, claims.uids)
         self.runs.graphs.add_index(claims.INDEX, claims.claims)
 
     async def planned(self, transform: Transform, source: Source, rendered: Rendered) -> Planned:
@@ -91,7 +94,8 @@ class Planner:
         target = await self.targets.of(graph)
         await self.identities.require(graph, target)
         actor = self.identities.actor(graph, target)
-        planning, nodes = Planning(actor.client, target.discovery), wanted(made)
+        probes = Probes(actor.client, self.cel, owner=source.namespace)
+        planning, nodes = Planning(actor.client, target.discovery, probes), wanted(made)
         subject = subject_of(
             graph,
             stored,
@@ -114,7 +118,7 @@ class Planner:
         graphs = self.runs.graphs
 
         async def lives(uid: str) -> bool:
-            return any(one.metadata.uid == uid for one in graphs.values())
+            return bool(graphs.by(claims.UID, uid))
 
         return Others(lives=lives, heir=lambda ref: claims.heir(graph, ref, graphs))
 
@@ -129,8 +133,8 @@ def wanted(made: Compiled) -> list[Wanted]:
         object_ = node.object if template is None else template.blanked(node.object)
         if id_ in made.sensitive:
             object_ = with_sensitive(object_, made.sensitive[id_], where=f"node {id_}")
-        later = template is not None and bool(template.sources)
-        found.append(Wanted(node=node, object=object_, later=later))
+        takes = template if template is not None and template.sources else None
+        found.append(Wanted(node=node, object=object_, template=takes))
     return found
 
 

@@ -24,9 +24,6 @@ from pequod.runtime.verdicts import Stalled
 from pequod.sources.artifact import Artifact
 from pequod.sources.store import Store
 
-_MOST_TOLD = 5
-"""Problems of a module that one message lists."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
@@ -41,7 +38,7 @@ class NotRenderedError(Exception):
     """The module could not be evaluated, or yields something that is no graph."""
 
     def __init__(self, error: EvaluationError) -> None:
-        super().__init__(_told(error))
+        super().__init__(error.told)
         self.error = error
 
 
@@ -118,7 +115,7 @@ class Renderer:
             if error.transient:
                 raise
             # The platform's mistake, not the tenant's: nothing is let through because of it.
-            told = f"the platform's policies cannot be evaluated: {_told(error)}"
+            told = f"the platform's policies cannot be evaluated: {error.told}"
             raise UnavailableError(f"{told}; tell those who run it") from error
 
     @asynccontextmanager
@@ -134,15 +131,6 @@ class TreeGoneError(Exception):
     """A tree was evicted before it was used."""
 
     reason = reasons.FETCH_FAILED
-
-
-def _told(error: EvaluationError) -> str:
-    """What is wrong, each thing once, and how much more there is."""
-    if not error.problems:
-        return str(error)
-    shown = "; ".join(str(one) for one in error.problems[:_MOST_TOLD])
-    more = len(error.problems) - _MOST_TOLD
-    return f"{error}: {shown}" + (f"; and {more} more" if more > 0 else "")
 
 
 def _require_executable(made: Compiled) -> None:

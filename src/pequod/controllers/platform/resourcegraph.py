@@ -34,8 +34,8 @@ from pequod.runtime.reconciler import Permission, Reconciler
 from pequod.runtime.triggers import Trigger
 from pequod.runtime.verdicts import Result, Stalled, Verdict, Waiting
 
-UID = "uid"
 CLUSTER = "cluster"
+_AGREED = "what this change deletes was agreed to; it goes when everything else is applied"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
     )
     concurrency = 16
     indexes: ClassVar[dict[str, Index[ResourceGraph]]] = {
-        UID: lambda graph: (graph.metadata.uid,),
+        claims.UID: claims.uids,
         claims.INDEX: claims.claims,
         limits.INDEX: lambda graph: (graph.metadata.namespace or "",),
         CLUSTER: lambda graph: (graph.spec.cluster_ref.name,) if graph.spec.cluster_ref else (),
@@ -115,7 +115,7 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
         self._graphs = cache
 
         def wake_graph(uid: str) -> None:
-            for key in cache.by(UID, uid):
+            for key in cache.by(claims.UID, uid):
                 wake(key)
 
         def wake_graphs(cluster: Key) -> None:
@@ -187,6 +187,8 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
         elif later.clean:
             with later.collect(), ctx.step("Pruned") as step:
                 step.message = await work.prune(prepared)
+        elif work.released:
+            ctx.fails("Pruned", Waiting(reasons.PRUNE_AGREED, _AGREED))
         if graph.spec.adopt is not None and adoption is not None:
             with later.collect(), ctx.step("Adopted") as step:
                 step.message = adoptions.told(graph.spec.adopt, adoption, run, outcome, work.actor)
@@ -309,7 +311,7 @@ class ResourceGraphReconciler(Reconciler[ResourceGraph]):
             reach=reach,
             cel=self._cel,
             ctx=ctx,
-            lives=lambda uid: bool(self._graphs.by(UID, uid)),
+            lives=lambda uid: bool(self._graphs.by(claims.UID, uid)),
             agreements=lambda: self._agreements(graph),
             handed=lambda: self._handed(graph),
         )
@@ -346,7 +348,7 @@ def _made(plan: Plan, run: Run) -> Iterator[Node]:
 def _is_braked(graph: ResourceGraph) -> bool:
     """Whether somebody has to agree to what a change takes away, by what is stored."""
     return any(
-        one.type == "Pruned" and one.reason == reasons.PRUNE_BLOCKED
+        one.type == "Pruned" and one.reason in {reasons.PRUNE_BLOCKED, reasons.PRUNE_AGREED}
         for one in graph.status.conditions
     )
 

@@ -25,7 +25,7 @@ from pequod.controllers.platform.looks import Looks
 from pequod.controllers.platform.rendering import Rendered
 from pequod.controllers.platform.rollouts import History, Trial
 from pequod.graph.revisions import Kept, Stored, UnreadableRevisionError
-from pequod.kube.cache import Cache, Unreadable
+from pequod.kube.cache import Cache
 from pequod.kube.client import Client
 from pequod.kube.objects import Key
 from pequod.runtime.context import Context
@@ -106,7 +106,7 @@ class Runs:
 
     def hash_of(self, source: Source) -> str:
         """What the stored graph was rendered to, or nothing."""
-        found = self._in_use(source)
+        found = self._store.in_use(source)
         return found.spec.metadata.render_hash or "" if found is not None else ""
 
     def sources(self, source: Source) -> Iterable[Source]:
@@ -129,7 +129,7 @@ class Runs:
 
     def returned_to(self, transform: Transform, source: Source) -> Running | None:
         """What runs instead of the newest revision since that was given up, if something does."""
-        graph = self._in_use(source)
+        graph = self._store.in_use(source)
         history = self._history(transform, source)
         newest = history.newest
         if graph is None or newest is None or not history.has_failed(newest):
@@ -145,7 +145,7 @@ class Runs:
         What is stored decides alone: whoever is away, wrong or only asked for a plan by now, the
         way back is not theirs to block.
         """
-        graph = self._in_use(source)
+        graph = self._store.in_use(source)
         if graph is None or is_suspended(graph) or graph.metadata.deletion_timestamp is not None:
             return None
         history = self._history(transform, source)
@@ -224,6 +224,10 @@ class Runs:
         """Have the graph left alone as well."""
         await self._store.suspend(source)
 
+    async def resume(self, source: Source, ctx: Context) -> None:
+        """Have what is stored executed as it is, if it was left alone until now."""
+        await self._store.resume(source, ctx.now)
+
     def forget(self, key: Key) -> None:
         """A Transform is gone."""
         self._looks.forget(key)
@@ -234,13 +238,6 @@ class Runs:
 
     def _history(self, transform: Transform, source: Source) -> History:
         return History.of(self.revisions.of(source), transform.status.revisions)
-
-    def _in_use(self, source: Source) -> ResourceGraph | None:
-        """The graph of a source; that it cannot be read or used is told when it is stored."""
-        found = self.graphs.get(source.key)
-        if found is None or isinstance(found, Unreadable) or not source.has(found):
-            return None
-        return found
 
     def _target(self, transform: Transform, history: History, wanted: Stored) -> Stored:
         """What is to run: the newest, unless it was given up and that still counts."""

@@ -1,8 +1,8 @@
 """Transform: a CUE module and its input, kept in step with one ResourceGraph."""
 
 import asyncio
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -148,7 +148,7 @@ class TransformReconciler(Reconciler[Transform]):
             return await self._returned(transform, source, ctx), None
         left = await self._runs.judged(transform, source, ctx)
         self._tell_returned(transform, source, ctx)
-        with self._in_time(left, ctx.key):
+        async with self._going_on(source, left, ctx):
             rendered = await self._made(transform, source, ctx)
             after = self._modules.after(transform, ctx.key)
             if transform.spec.dry_run:
@@ -216,13 +216,16 @@ class TransformReconciler(Reconciler[Transform]):
         with suppress(Waiting), ctx.step("Executed") as step:
             step.message = following.executed(running.graph)
 
-    @contextmanager
-    def _in_time(self, left: float | None, key: Key) -> Iterator[None]:
-        """Whatever comes of it, have what runs looked at again when its time is over."""
-        self._silence(key)
+    @asynccontextmanager
+    async def _going_on(
+        self, source: Source, left: float | None, ctx: Context
+    ) -> AsyncIterator[None]:
+        """Whatever comes of it, what runs is executed, and given up when its time is over."""
+        self._silence(ctx.key)
         try:
             yield
         except (Waiting, Stalled) as verdict:
+            await self._runs.resume(source, ctx)
             # A verdict of its own: the one that was raised may be kept by whoever raised it.
             after = _soonest(verdict.after, left)
             raise type(verdict)(verdict.reason, verdict.message, after=after) from verdict
@@ -230,7 +233,8 @@ class TransformReconciler(Reconciler[Transform]):
             # The next pass after an error comes later each time; a deadline does not.
             if left is not None:
                 loop = asyncio.get_running_loop()
-                self._alarms[key] = loop.call_later(left, self._wake, key)
+                self._alarms[ctx.key] = loop.call_later(left, self._wake, ctx.key)
+            await self._runs.resume(source, ctx)
             raise
 
     def _silence(self, key: Key) -> None:

@@ -162,7 +162,7 @@ async def _transforms(
         store=library.store,
         digests=digests,
     )
-    planner = Planner(targets=targets, identities=identities, runs=runs)
+    planner = Planner(targets=targets, identities=identities, runs=runs, cel=rendering.evaluator)
     try:
         yield TransformReconciler(caches.client, modules, renderer, runs, planner)
     finally:

@@ -106,6 +106,7 @@ class OPChainReconciler(Reconciler[OPChain]):
             running = self._stages.find(source)
             if running is None:
                 raise
+            await self._stages.resume(source, ctx)
             object_.status.phase = before
             verdict, graph = problem, running
         else:

@@ -69,6 +69,10 @@ class Stages:
         """Have the graph left alone as well."""
         await self._store.suspend(source)
 
+    async def resume(self, source: Source, ctx: Context) -> None:
+        """Have what is stored executed as it is, if it was left alone until now."""
+        await self._store.resume(source, ctx.now)
+
     async def have_volume_end(self, source: Source, policy: DeletionPolicy) -> None:
         """Have the graph know what becomes of the volume when it is deleted; raises until it does.
 
