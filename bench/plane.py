@@ -211,7 +211,7 @@ def loader_apply(body: bytes, manager: str = FIELD_MANAGER, kind: Kind = CONFIG_
     place = kind.path(namespace=NAMESPACE)
     return [
         "-method=PATCH",
-        f"-path={place}/{NAME}?fieldManager={manager}&fieldValidation=Strict",
+        f"-path={place}/{NAME}?fieldManager={manager}&fieldValidation=Ignore",
         "-content-type=application/apply-patch+yaml",
         f"-body={body.decode()}",
     ]

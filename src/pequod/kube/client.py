@@ -5,7 +5,7 @@ is cheap: `acting_as` makes another one on the same transport.
 """
 
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, Literal, TypeVar, overload
 from urllib.parse import urlencode
@@ -41,7 +41,7 @@ class Write:
     """Take over fields that other managers have; for apply only."""
     manager: str = FIELD_MANAGER
     validation: Literal["Strict", "Warn", "Ignore"] = "Strict"
-    """What the API server does about fields that the schema does not know."""
+    """What the API server does about fields that the schema does not know; not for apply."""
     part: str | None = None
     """The sub-resource that is written, for example `status`."""
 
@@ -58,6 +58,15 @@ def _query(how: Write) -> str:
     if how.dry_run:
         options["dryRun"] = "All"
     return urlencode(options)
+
+
+@lru_cache(maxsize=256)
+def _lenient(how: Write) -> Write:
+    """An apply by its schema refuses what that does not know anyhow.
+
+    To be strict, the API server would read the whole body as YAML a second time.
+    """
+    return replace(how, validation="Ignore")
 
 
 PLAIN = Write()
@@ -258,7 +267,7 @@ class Client:
         namespace: str | None = None,
     ) -> bytes:
         """Server-side apply of an object that is encoded already; the answer is not decoded."""
-        path = _written_path(kind, name, how, namespace)
+        path = _written_path(kind, name, _lenient(how), namespace)
         return await self._write("PATCH", path, kind, body, verb="apply")
 
     async def patch(

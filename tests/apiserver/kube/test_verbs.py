@@ -8,6 +8,7 @@ import pytest
 from clusters import Api
 from customkinds import custom_kind, install, uninstall
 from faultproxy import FaultProxy, calls
+from pequod.controllers.frontend.storing import GRAPHS
 from pequod.kube.auth import Impersonation
 from pequod.kube.client import Client, Exactly, Selection, Write
 from pequod.kube.errors import (
@@ -172,6 +173,9 @@ async def test_a_field_that_the_schema_does_not_know_is_named(
     # Without a schema for it, an apply has nowhere to put the field, and says so on its own.
     with pytest.raises(ApiError, match="dta"):
         await client.apply(CONFIG_MAPS, wrong)
+    graph = {"apiVersion": GRAPHS.api_version, "kind": GRAPHS.kind, "spec": {"nodez": []}}
+    with pytest.raises(ApiError, match="nodez"):
+        await client.apply(GRAPHS, graph | {"metadata": wrong["metadata"]})
     await client.create(CONFIG_MAPS, wrong, Write(validation="Ignore"))
 
 
