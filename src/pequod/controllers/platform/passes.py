@@ -222,12 +222,15 @@ class GraphPass:
             once = self.plan.nodes[id_].apply_policy.mode == "Create"
             unusable(self.run.records[id_], problem, reporting.now(), once=once)
         outcome.failed |= prepared.unusable
-        adopted, members = {*outcome.adopted}, prepared.members
-        reporting.note_adopted(self.run, [members[id_].ref for id_ in outcome.adopted])
-        new = [id_ for id_ in outcome.applied if id_ not in adopted]
-        reporting.note_applied(self.run, [members[id_].ref for id_ in new])
+        adopted, applied = {*outcome.adopted}, {*outcome.applied}
+        reporting.note_adopted(self.run, self._refs(adopted, prepared))
+        reporting.note_applied(self.run, self._refs(applied - adopted, prepared))
         if any(one.reason == reasons.FORBIDDEN for one in outcome.failed.values()):
             self.target.access.forget(self.actor.who)
+
+    def _refs(self, ids: set[str], prepared: Prepared) -> list[Ref]:
+        """The objects of nodes in the order of the graph, whoever was answered first."""
+        return [prepared.members[id_].ref for id_ in self.plan.order if id_ in ids]
 
     def _wait_for_kinds(self, outcome: Outcome, prepared: Prepared) -> None:
         """Take down who waits for a kind; what may bring it is looked at again soon."""
