@@ -8,7 +8,7 @@ PYTEST_WORKERS ?= 2
 BENCH ?= controlplane
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build run up down install test chain faults check lint types layers generated files coverage fmt generate \
+.PHONY: help setup build run up down install test chain faults late check lint types layers generated files coverage fmt generate \
 	bench e2e tools lock clean
 
 help: ## List the targets
@@ -50,6 +50,10 @@ chain: setup ## Build the programs of a real OP Stack chain for the tests (minut
 
 faults: setup build ## Sweep every fault over every write, and everything else of tests/faults
 	PEQUOD_FAULTS=all $(BIN)/pytest -n $(PYTEST_WORKERS) tests/faults
+
+late: setup build ## Test the controllers with every request and answer late: what passes only by haste fails
+	$(BIN)/pytest -n $(PYTEST_WORKERS) --late 0.2 tests/apiserver/graphs tests/apiserver/kube tests/apiserver/modules \
+		tests/apiserver/rollup tests/apiserver/runtime tests/apiserver/transforms
 
 check: setup lint types layers generated files ## Lint, types, layers, generated files: what CI asks before it tests
 
