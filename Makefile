@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-PYTEST_WORKERS ?= 2
+PYTEST_WORKERS ?= 3
 BENCH ?= controlplane
 
 .DEFAULT_GOAL := help
