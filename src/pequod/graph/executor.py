@@ -165,6 +165,10 @@ class Execution:
         if decision.act is Act.FILL and self._is_early(member):
             self._parked.add(id_)
             return
+        if decision.act is Act.FILL and self._undone(member):
+            # What somebody has done to a source is put back, and not passed on: in another pass.
+            self._wakes.append(_now().clock + AGAIN)
+            return
         if decision.act is Act.REST:
             self._tell_takers(id_)
             return
@@ -178,10 +182,23 @@ class Execution:
 
     def _is_early(self, member: Member) -> bool:
         """Whether something that a node takes values from is about to be looked at, or changed."""
+        for id_ in self._undone(member):
+            if not self._is_premature(id_, Act.APPLY):
+                self._line[id_] = None
         running = set(self._tasks.values())
         return any(
             id_ in running or id_ in self._line or id_ in self._parked for id_ in member.sources
         )
+
+    def _undone(self, member: Member) -> list[str]:
+        """What a node takes values from, and somebody has changed since it was looked at."""
+        sources = {id_: self._members.get(id_) for id_ in member.sources}
+        return [
+            id_
+            for id_, source in sources.items()
+            if source is not None
+            and advance.decide(self._situation(source), _now()).act is Act.APPLY
+        ]
 
     def _tell_takers(self, id_: str) -> None:
         """Nothing more is done about a node for now: look at those that take values from it."""

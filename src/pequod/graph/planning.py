@@ -75,6 +75,8 @@ class _Made:
 
     namespaces: frozenset[str]
     nodes: tuple[Node, ...]
+    sources: frozenset[str]
+    """The ids of those that others take values from."""
 
     @classmethod
     def by(cls, wanted: Sequence[Wanted]) -> "_Made":
@@ -83,7 +85,11 @@ class _Made:
             for one in wanted
             if (one.object.get("apiVersion"), one.object.get("kind")) == ("v1", "Namespace")
         )
-        return cls(frozenset(namespaces), tuple(one.node for one in wanted))
+        return cls(
+            namespaces=frozenset(namespaces),
+            nodes=tuple(one.node for one in wanted),
+            sources=frozenset(id_ for one in wanted for id_ in one.sources),
+        )
 
 
 class Planning:
@@ -142,7 +148,9 @@ class Planning:
         known = {id_: (await task).steady for id_, task in sources.items()}
         steady = {id_: one for id_, one in known.items() if one is not None}
         async with self._slots:
-            return await self._one(subject, wanted, made, steady)
+            found = await self._one(subject, wanted, made, steady)
+        # Whole objects are kept only for those who ask.
+        return found if wanted.node.id in made.sources else replace(found, steady=None)
 
     async def _one(
         self, subject: Subject, wanted: Wanted, made: _Made, steady: Mapping[str, Steady]

@@ -156,6 +156,27 @@ async def test_a_chain_that_is_suspended_is_left_alone_with_everything_that_it_h
         assert opchains.find("services", "chain-node") is not None
 
 
+async def test_a_chain_that_is_resumed_is_kept_as_it_was_although_its_secrets_are_wrong(
+    family: StartFamily, opchains: Chains, double: ChainDouble
+) -> None:
+    opchains.make_secrets()
+    opchains.make_chain(double)
+    async with family(double):
+        await until(opchains.is_running)
+        image = opchains.image("geth")
+        opchains.alter(suspend=True)
+        await until(lambda: (opchains.graph_of() or {})["spec"].get("suspend") is True)
+        opchains.put("jwt", "not a JWT")
+        opchains.upgrade(geth="op-geth:2")
+        opchains.remove("services", "chain-node")
+        opchains.alter(suspend=False)
+        await until(lambda: opchains.find("services", "chain-node") is not None)
+        assert opchains.image("geth") == image
+        opchains.put("jwt", chains.JWT)
+        await until(lambda: opchains.image("geth") == "op-geth:2")
+        await until(opchains.is_running)
+
+
 async def test_nobody_asks_a_chain_that_is_suspended(
     family: StartFamily, opchains: Chains, double: ChainDouble
 ) -> None:
