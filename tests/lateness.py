@@ -7,7 +7,7 @@ a random time, so that the states in between last long enough to be seen.
 
 import asyncio
 import random
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
@@ -15,30 +15,48 @@ import pytest
 from pequod.kube.transport import Request, Transport
 
 
-def make_late(patch: pytest.MonkeyPatch, seconds: float) -> None:
-    """Have everything between us and API servers take up to that much longer, each way."""
+async def _nothing(_of: Request | bytes) -> None:
+    """Nothing is done in between."""
+
+
+def intercept(
+    patch: pytest.MonkeyPatch,
+    *,
+    leaving: Callable[[Request], Awaitable[None]] = _nothing,
+    answered: Callable[[Request], Awaitable[None]] = _nothing,
+    arriving: Callable[[bytes], Awaitable[None]] = _nothing,
+    heard: Callable[[bytes], Awaitable[None]] = _nothing,
+) -> None:
+    """Do something before requests leave and answers arrive, before and after events are heard."""
     send, stream = Transport.send, Transport.stream
 
-    async def pause() -> None:
-        await asyncio.sleep(random.uniform(0, seconds))
-
-    async def late_send(self: Transport, request: Request) -> bytes:
-        await pause()
+    async def intercepted_send(self: Transport, request: Request) -> bytes:
+        await leaving(request)
         answer = await send(self, request)
-        await pause()
+        await answered(request)
         return answer
 
     @asynccontextmanager
-    async def late_stream(
+    async def intercepted_stream(
         self: Transport, request: Request, *, idle: float
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         async with stream(self, request, idle=idle) as chunks:
-            yield late_chunks(chunks)
+            yield intercepted(chunks)
 
-    async def late_chunks(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    async def intercepted(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         async for chunk in chunks:
-            await pause()
+            await arriving(chunk)
             yield chunk
+            await heard(chunk)
 
-    patch.setattr(Transport, "send", late_send)
-    patch.setattr(Transport, "stream", late_stream)
+    patch.setattr(Transport, "send", intercepted_send)
+    patch.setattr(Transport, "stream", intercepted_stream)
+
+
+def make_late(patch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Have everything between us and API servers take up to that much longer, each way."""
+
+    async def pause(_of: Request | bytes) -> None:
+        await asyncio.sleep(random.uniform(0, seconds))
+
+    intercept(patch, leaving=pause, answered=pause, arriving=pause)

@@ -115,6 +115,8 @@ class Workshop:
     """Renders, judges and plans."""
 
     client: Client
+    discovery: Discovery
+    living: LivingGraphs
     evaluator: Evaluator
     library: Library
     renderer: Renderer
@@ -212,13 +214,13 @@ class Workshop:
             accounts=accounts_of(graph, made),
         )
         probes = Probes(self.client, self.evaluator, owner=namespace)
-        planning = Planning(self.client, Discovery(self.client), probes)
+        planning = Planning(self.client, self.discovery, probes)
         subject = subject_of(
             graph,
             stored,
             reach=reach,
             annotations={**graph.metadata.annotations, **annotations},
-            others=Others(lives=LivingGraphs(self.client).have),
+            others=Others(lives=self.living.have),
         )
         if made.sensitive:
             # What an agreement is bound to has a key in it that only the operator knows.
@@ -255,7 +257,14 @@ async def workshop(client: Client, policies: str) -> AsyncIterator[Workshop]:
                 # Nothing of it is stored: any key will do.
                 digests=Digests(secrets.token_bytes(KEY_BYTES)),
             )
-            yield Workshop(client=client, evaluator=evaluator, library=library, renderer=renderer)
+            yield Workshop(
+                client=client,
+                discovery=Discovery(client),
+                living=LivingGraphs(client),
+                evaluator=evaluator,
+                library=library,
+                renderer=renderer,
+            )
     finally:
         await pool.close()
 

@@ -163,11 +163,6 @@ class Execution:
         if decision.wake is not None:
             self._wakes.append(decision.wake)
         if decision.act is Act.FILL and self._is_early(member):
-            self._parked.add(id_)
-            return
-        if decision.act is Act.FILL and self._undone(member):
-            # What somebody has done to a source is put back, and not passed on: in another pass.
-            self._wakes.append(_now().clock + AGAIN)
             return
         if decision.act is Act.REST:
             self._tell_takers(id_)
@@ -181,14 +176,23 @@ class Execution:
         self._tasks[task] = id_
 
     def _is_early(self, member: Member) -> bool:
-        """Whether something that a node takes values from is about to be looked at, or changed."""
-        for id_ in self._undone(member):
+        """Whether something that a node takes values from is about to be looked at, or changed.
+
+        What somebody has done to it is put back, in another pass if need be, and not passed on.
+        """
+        undone = self._undone(member)
+        for id_ in undone:
             if not self._is_premature(id_, Act.APPLY):
                 self._line[id_] = None
         running = set(self._tasks.values())
-        return any(
+        if any(
             id_ in running or id_ in self._line or id_ in self._parked for id_ in member.sources
-        )
+        ):
+            self._parked.add(member.node.id)
+            return True
+        if undone:
+            self._wakes.append(_now().clock + AGAIN)
+        return bool(undone)
 
     def _undone(self, member: Member) -> list[str]:
         """What a node takes values from, and somebody has changed since it was looked at."""

@@ -6,6 +6,7 @@ with an error of its own that names neither the field nor what to do.
 
 import binascii
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from pequod.evaluator.errors import Problem
@@ -32,16 +33,10 @@ def _no_text(value: object) -> str:
     return "" if value is None or isinstance(value, str) else _QUOTE
 
 
-def _no_base64(value: object) -> str:
+def _no_base64(value: object, *, plain: str) -> str:
     if value is None or (isinstance(value, str) and _is_base64(value)):
         return ""
-    return "must be base64: use stringData for plain text"
-
-
-def _no_base64_of_bytes(value: object) -> str:
-    if value is None or (isinstance(value, str) and _is_base64(value)):
-        return ""
-    return "must be base64: use data for plain text"
+    return f"must be base64: use {plain} for plain text"
 
 
 def _is_base64(text: str) -> bool:
@@ -54,7 +49,7 @@ def _is_base64(text: str) -> bool:
 
 
 _PARTS: dict[str, dict[str, Callable[[object], str]]] = {
-    "Secret": {"data": _no_base64, "stringData": _no_text},
-    "ConfigMap": {"data": _no_text, "binaryData": _no_base64_of_bytes},
+    "Secret": {"data": partial(_no_base64, plain="stringData"), "stringData": _no_text},
+    "ConfigMap": {"data": _no_text, "binaryData": partial(_no_base64, plain="data")},
 }
 """What can be wrong with each value, by kind and field."""

@@ -212,18 +212,23 @@ async def test_what_is_resumed_is_executed_although_its_source_is_away(
         assert not transforms.is_done("web"), "it is not what was asked for"
 
 
+async def fail_without_source(transforms: Transforms, git: GitServer, deadline: str) -> None:
+    """Have a revision that works, then one that does not, and then its source away."""
+    git.repository().commit({"modules/stuck/module.cue": STUCK})
+    transforms.make("secrets", secret_of(git))
+    rollout = {"autoRollback": True, "deadline": deadline}
+    transforms.ask("web", {"value": "a"}, cueRef=in_git(git, "stuck"), rollout=rollout)
+    await until(partial(transforms.is_done, "web"))
+    transforms.alter("web", input={"value": "bad"})
+    await until(lambda: transforms.value("web-0") == "bad")
+    await git.stop()
+
+
 async def test_a_revision_is_given_up_although_its_source_is_away(
     transforms: Transforms, platform: StartPlatform, git: GitServer
 ) -> None:
-    git.repository().commit({"modules/stuck/module.cue": STUCK})
-    transforms.make("secrets", secret_of(git))
-    rollout = {"autoRollback": True, "deadline": "6s"}
-    transforms.ask("web", {"value": "a"}, cueRef=in_git(git, "stuck"), rollout=rollout)
     async with platform():
-        await until(partial(transforms.is_done, "web"))
-        transforms.alter("web", input={"value": "bad"})
-        await until(lambda: transforms.value("web-0") == "bad")
-        await git.stop()
+        await fail_without_source(transforms, git, "6s")
         transforms.annotate("web", **{NOW: "1"})
         await until(partial(transforms.because, "web", "SourceUnavailable", "Fetched"))
         await until(lambda: transforms.value("web-0") == "a")
@@ -238,15 +243,8 @@ async def test_a_revision_is_given_up_although_its_source_is_away(
 async def test_a_deadline_does_not_wait_for_the_next_try_of_a_source_that_is_away(
     transforms: Transforms, platform: StartPlatform, git: GitServer
 ) -> None:
-    git.repository().commit({"modules/stuck/module.cue": STUCK})
-    transforms.make("secrets", secret_of(git))
-    rollout = {"autoRollback": True, "deadline": "15s"}
-    transforms.ask("web", {"value": "a"}, cueRef=in_git(git, "stuck"), rollout=rollout)
     async with platform():
-        await until(partial(transforms.is_done, "web"))
-        transforms.alter("web", input={"value": "bad"})
-        await until(lambda: transforms.value("web-0") == "bad")
-        await git.stop()
+        await fail_without_source(transforms, git, "15s")
     async with platform(backoff=Backoff(first=600.0, limit=600.0)):
         await until(partial(transforms.because, "web", "SourceUnavailable", "Fetched"))
         await until(lambda: transforms.value("web-0") == "a")
