@@ -163,12 +163,12 @@ async def test_case_2_the_operator_dies_after_each_write_and_the_next_one_ends_t
                 dying.process.kill()  # type: ignore[attr-defined]
                 return result
 
+            await asyncio.to_thread(dying.wait_until_ready)
             rule = proxy.rule(
                 lambda call: call.writes and "/leases" not in call.path,
                 die,  # type: ignore[arg-type]
                 first=number,
             )
-            await asyncio.to_thread(dying.wait_until_ready)
             await asyncio.to_thread(clusters.create, name)
             await until(partial(has_ended, dying))
             rule.remove()
